@@ -1,0 +1,46 @@
+# Two commands are enough on a fresh machine with python3 and make: `make run`, `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+ARGS ?=
+PYTEST_ARGS ?= -n auto
+
+.PHONY: help run test check format bench lock clean
+
+help: ## Show what there is to make
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+run: $(READY) ## Start the REPL; options go in ARGS, as in `make run ARGS=-c`
+	@$(BIN)/python app/main.py $(ARGS)
+
+test: $(READY) ## Run all tests
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(READY) ## Format, lint, types, layers (after `make test PYTEST_ARGS="-n auto --cov"`: coverage)
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@if ls .coverage >/dev/null 2>&1; then $(BIN)/coverage report; fi
+
+format: $(READY) ## Format the code
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(READY) ## Measure: a table of ours beside the limits and the peers
+	@$(BIN)/python -m tests.benchmarks $(ARGS)
+
+lock: $(READY) ## Write requirements.lock anew (needs a network)
+	@$(BIN)/python -m pip install --quiet uv
+	@$(BIN)/uv pip compile pyproject.toml --universal --group dev --generate-hashes --no-header --quiet -o requirements.lock
+
+clean: ## Remove what `make` made
+	@rm -rf $(VENV) .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(READY): requirements.lock pyproject.toml
+	@echo "Setting up $(VENV) (once) ..."
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(READY)

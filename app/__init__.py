@@ -1,0 +1,1 @@
+"""What a person can do: the loop, the command line, the REPL."""

@@ -1,0 +1,200 @@
+"""One turn of the agent, top to bottom: prompt → answer → tools → … → end.
+
+Append, then believe: the prompt is in the log before the first byte goes to the model, an answer
+before its tools run, the intent to run a tool before the tool does, and each result as soon as
+that tool ends. Whatever stops a turn (Ctrl+C, an error, a crash) leaves a log from which the next
+turn just works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from app.errors import NotRecordedError
+from domain.answer import Answer
+from domain.canonical import digest
+from domain.events import TurnError
+from domain.projections.context import context
+from domain.projections.usage import total
+from infrastructure.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from app.ports import Approver, Model, OpenConversation, Screen, Toolbox, ToolOutput
+    from domain.conversation import Conversation
+    from domain.messages import JsonObject, ToolUseBlock
+
+MAX_CUT_OFF_ANSWERS = 2
+"""How often in one turn the model may be asked again after an answer that ended in a call."""
+
+CUT_OFF = (
+    "This call was cut off before its end ({reason}) and was not run. Make it again, shorter, or "
+    "in several steps."
+)
+
+
+class Agent:
+    """Runs turns in one conversation."""
+
+    def __init__(
+        self,
+        at_hand: OpenConversation,
+        *,
+        model: Model,
+        toolbox: Toolbox,
+        approver: Approver,
+        screen: Screen,
+        prepare: Callable[[Conversation], object] = lambda _: None,
+    ) -> None:
+        """*prepare* records, before each prompt, what the model is to be told from here on."""
+        self._at_hand = at_hand
+        self._prepare = prepare
+        self._model = model
+        self._toolbox = toolbox
+        self._approver = approver
+        self._screen = screen
+        self._unsaved: list[tuple[str, ToolOutput]] = []
+
+    async def run_turn(self, prompt: str) -> str:
+        """Say *prompt* to the model and let it work until it is done.
+
+        Returns the outcome: done, interrupted or failed. A failure is shown and in the log.
+
+        Raises:
+            NotRecordedError: the log could not take an event; the turn stopped before further effects.
+            InvalidCommandError: the prompt is blank; nothing happened.
+        """
+        self._save_what_could_not_be_saved()
+        first = self._at_hand.conversation.version + 1
+        self._at_hand.record(partial(self._begin_turn, prompt=prompt))
+        try:
+            await self._work()
+        except asyncio.CancelledError:
+            return self._end_turn("interrupted", first)
+        except ModelError as problem:
+            error = TurnError(problem.kind, str(problem), problem.request_id)
+            return self._end_turn("failed", first, error)
+        return self._end_turn("done", first)
+
+    async def _work(self) -> None:
+        cut_off_answers = 0
+        while True:
+            stop_reason = await self._ask()
+            calls = self._at_hand.conversation.open_calls()
+            if not calls:
+                return
+            if stop_reason == "tool_use":
+                await self._run_tools(calls)
+                continue
+            # An input that may be cut off is never run (facts.md, trap 2; case A17).
+            self._at_hand.record(partial(_refuse_cut_off_calls, reason=stop_reason))
+            cut_off_answers += 1
+            if cut_off_answers > MAX_CUT_OFF_ANSWERS:
+                message = f"the model's calls were cut off {cut_off_answers} times ({stop_reason})"
+                raise ModelError(message, kind="calls_cut_off")
+
+    async def _ask(self) -> str:
+        """Send the context, append the answer; return why the model stopped."""
+        talk = self._at_hand.conversation
+        request, version = context(talk, talk.leaf), talk.version
+        answer, began = Answer(), monotonic()
+
+        def append(content: list[JsonObject], stop_reason: str | None) -> None:
+            self._at_hand.record(
+                lambda latest: latest.append_answer(
+                    content,
+                    stop_reason=stop_reason,
+                    usage=answer.usage,
+                    response_id=answer.response_id,
+                    duration=round(monotonic() - began, 3),
+                    request_digest=digest(request),
+                    request_version=version,
+                )
+            )
+
+        try:
+            async for event in self._model.stream(request):
+                answer.apply(event)
+                self._screen.streamed(event)
+            if not answer.is_complete:
+                raise ModelError("the answer ended early", kind="incomplete_answer")
+        except (ModelError, asyncio.CancelledError) as stopped:
+            if answer.kept_if_cut_short:
+                why = "failed" if isinstance(stopped, ModelError) else "interrupted"
+                append(answer.kept_if_cut_short, why)
+            raise
+        append(answer.content, answer.stop_reason)
+        self._screen.answered()
+        return answer.stop_reason or ""
+
+    async def _run_tools(self, calls: tuple[ToolUseBlock, ...]) -> None:
+        """Run the calls that the user allows, side by side; record each result as it comes."""
+        allowed = [call for call in calls if await self._is_allowed(call)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                for call in allowed:
+                    group.create_task(self._run_tool(call))
+        except BaseExceptionGroup as problems:
+            raise problems.exceptions[0] from None
+
+    async def _is_allowed(self, call: ToolUseBlock) -> bool:
+        tool = self._toolbox.tools.get(call.name)
+        if tool is None or not tool.needs_approval:
+            return True
+        refusal = await self._approver.refusal(call, tool.summary(call.input))
+        if refusal is not None:
+            self._at_hand.record(
+                lambda talk: talk.append_tool_result(call.id, refusal, is_error=True)
+            )
+        return refusal is None
+
+    async def _run_tool(self, call: ToolUseBlock) -> None:
+        tool = self._toolbox.tools.get(call.name)
+        self._at_hand.record(lambda talk: talk.start_tool(call.id))
+        self._screen.tool_started(call, tool.summary(call.input) if tool else call.name)
+        output = await self._toolbox.run(call, lambda text: self._screen.tool_printed(call, text))
+        self._record_result(call.id, output)
+        self._screen.tool_ended(call, output)
+
+    def _record_result(self, tool_use_id: str, output: ToolOutput) -> None:
+        try:
+            self._at_hand.record(
+                lambda talk: talk.append_tool_result(
+                    tool_use_id, output.content, is_error=output.is_error
+                )
+            )
+        except NotRecordedError:
+            # The tool has run: its result is offered again, before the next turn (case A8).
+            self._unsaved.append((tool_use_id, output))
+            raise
+
+    def _save_what_could_not_be_saved(self) -> None:
+        while self._unsaved:
+            tool_use_id, output = self._unsaved.pop()
+            if any(call.id == tool_use_id for call in self._at_hand.conversation.open_calls()):
+                self._record_result(tool_use_id, output)
+
+    def _begin_turn(self, talk: Conversation, prompt: str) -> None:
+        """Answer what a crash left open, then append the prompt: one save."""
+        talk.close_open_calls()
+        self._prepare(talk)
+        talk.append_prompt(prompt)
+
+    def _end_turn(self, outcome: str, first: int, error: TurnError | None = None) -> str:
+        def end(talk: Conversation) -> None:
+            talk.close_open_calls()
+            spent = total(talk, since=first)
+            talk.end_turn(outcome, error=error, spent=spent)
+
+        self._at_hand.record(end)
+        self._screen.turn_ended(outcome, error)
+        return outcome
+
+
+def _refuse_cut_off_calls(talk: Conversation, reason: str) -> None:
+    for call in talk.open_calls():
+        talk.append_tool_result(call.id, CUT_OFF.format(reason=reason), is_error=True)

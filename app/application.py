@@ -1,0 +1,232 @@
+"""The application: use cases over conversations, on the eventsourcing library.
+
+`Conversations` finds, opens, starts and forks; `OpenConversation` keeps one conversation in step
+with its log. "Append, then believe" lives here: the library's aggregates change first and empty
+their pending list before the recorder is asked, so after any failed save the object is thrown
+away and read again.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import UUID
+
+from eventsourcing.application import AggregateNotFoundError, Application
+from eventsourcing.persistence import IntegrityError, PersistenceError
+from uuid_utils.compat import uuid7
+
+from app.errors import ChangedElsewhereError, NoSuchConversationError, NotRecordedError
+from domain.conversation import Conversation
+from domain.events import Forked
+from infrastructure.jsonl.recorders import JSONLApplicationRecorder
+from infrastructure.mapper import ConversationMapper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from eventsourcing.persistence import Mapper, StoredEvent
+    from eventsourcing.utils import EnvType
+
+    from domain.events import Event, Version
+    from infrastructure.jsonl.store import Store
+
+_PAGE = 500
+
+
+class Conversations(Application[UUID]):
+    """All conversations of one store."""
+
+    name = "leftfold"
+    env: ClassVar[dict[str, str]] = {"PERSISTENCE_MODULE": "infrastructure.jsonl"}
+
+    def __init__(
+        self, env: EnvType | None = None, *, clock: Callable[[], datetime] | None = None
+    ) -> None:
+        super().__init__(env)
+        self.clock = clock or (lambda: datetime.now(UTC))
+
+    def construct_mapper(self) -> Mapper[UUID]:
+        """Use the mapper of conversations, with the library's cipher and compressor."""
+        return self.factory.mapper(
+            transcoder=self.construct_transcoder(), mapper_class=ConversationMapper
+        )
+
+    @property
+    def store(self) -> Store | None:
+        """The folder of logs; None over another persistence module."""
+        recorder = self.recorder
+        return recorder.store if isinstance(recorder, JSONLApplicationRecorder) else None
+
+    # -- finding -------------------------------------------------------------------------------
+
+    def ids(self) -> Iterator[UUID]:
+        """Yield the ids of all conversations, newest first."""
+        if self.store is not None:
+            yield from self.store.ids()
+            return
+        started: dict[UUID, None] = {}
+        start: int | None = 1
+        while start is not None:
+            page = self.recorder.select_notifications(start, _PAGE, topics=["Started"])
+            started.update(dict.fromkeys(_uuid(notice.originator_id) for notice in page))
+            start = page[-1].id + 1 if len(page) == _PAGE else None
+        yield from sorted(started, reverse=True)
+
+    def events_of(
+        self,
+        conversation_id: UUID,
+        *,
+        since: Version = 1,
+        until: Version | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Event]:
+        """Yield the events *since*…*until* of one conversation, in order."""
+        found: Any = self.events.get(conversation_id, gt=since - 1, lte=until, limit=limit)
+        return iter(found)
+
+    def last_event_of(self, conversation_id: UUID) -> Event | None:
+        """Return the newest event of one conversation."""
+        found: Any = self.events.get(conversation_id, desc=True, limit=1)
+        return next(iter(found), None)
+
+    # -- opening -------------------------------------------------------------------------------
+
+    def get(self, conversation_id: UUID, *, version: Version | None = None) -> Conversation:
+        """Return the conversation as it is, or as it was at *version*, rebuilt by replay.
+
+        Raises:
+            NoSuchConversationError: the store has no event of it.
+        """
+        try:
+            conversation: Conversation = self.repository.get(
+                conversation_id, version=version, projector_func=Conversation.replay
+            )
+        except AggregateNotFoundError:
+            raise NoSuchConversationError(str(conversation_id)) from None
+        conversation.clock = self.clock
+        return conversation
+
+    def open(self, conversation_id: UUID) -> OpenConversation:
+        """Return a conversation at hand.
+
+        Raises:
+            NoSuchConversationError: the store has no event of it.
+        """
+        at_hand = OpenConversation(self, conversation_id)
+        _ = at_hand.conversation
+        return at_hand
+
+    def start(self, begin: Callable[[UUID, datetime], Conversation]) -> OpenConversation:
+        """Return a new conversation at hand, made by *begin* from an id and a time.
+
+        It is in the store from its first `record` on: nothing is kept of one that was only opened.
+        """
+        return OpenConversation(self, uuid7(), begin)
+
+    # -- forking -------------------------------------------------------------------------------
+
+    def fork(self, source_id: UUID, entry: Version | None = None) -> UUID:
+        """Copy events 1…*entry* (all, for none) under a new id, and return it.
+
+        The copy needs nothing of its parent, which stays byte-identical.
+
+        Raises:
+            NoSuchConversationError: the store has no event of it.
+            UnknownEntryError: *entry* is not an entry of the source.
+        """
+        source = self.get(source_id)
+        if entry is not None:
+            source.path(entry)
+        version = source.version if entry is None else entry
+        forked = Forked(
+            originator_id=uuid7(),
+            originator_version=version + 1,
+            timestamp=self.clock(),
+            source_id=source_id,
+            source_version=version,
+            entry=source.leaf if entry is None else entry,
+        )
+        stored = self.mapper.to_stored_event(forked)
+        if self.store is not None:
+            self.store.fork(source_id, version, forked.originator_id, [stored])
+        else:
+            copied = self.recorder.select_events(source_id, lte=version)
+            child = [replace(event, originator_id=forked.originator_id) for event in copied]
+            self.recorder.insert_events([*child, stored])
+        return forked.originator_id
+
+    def is_recorded(self, pending: list[StoredEvent]) -> bool:
+        """Whether the log holds exactly these events at their versions."""
+        if not pending:
+            return False
+        with suppress(PersistenceError):
+            first = pending[0]
+            found = self.recorder.select_events(
+                first.originator_id, gt=first.originator_version - 1, limit=len(pending)
+            )
+            return list(found) == pending
+        return False
+
+
+class OpenConversation:
+    """A conversation at hand, in step with its log: append, then believe."""
+
+    def __init__(
+        self,
+        conversations: Conversations,
+        conversation_id: UUID,
+        begin: Callable[[UUID, datetime], Conversation] | None = None,
+    ) -> None:
+        self.id = conversation_id
+        self._conversations = conversations
+        self._begin = begin
+        self._conversation: Conversation | None = None
+
+    @property
+    def conversation(self) -> Conversation:
+        """The conversation as the log has it; read again after a failed save."""
+        if self._conversation is None:
+            self._conversation = self._read()
+        return self._conversation
+
+    def _read(self) -> Conversation:
+        try:
+            return self._conversations.get(self.id)
+        except NoSuchConversationError:
+            if self._begin is None:
+                raise
+            conversation = self._begin(self.id, self._conversations.clock())
+            conversation.clock = self._conversations.clock
+            return conversation
+
+    def record(self, command: Callable[[Conversation], object]) -> None:
+        """Apply *command* and append its events; when this returns, they are in the log.
+
+        Raises:
+            ConversationError: the command was refused; nothing changed.
+            ChangedElsewhereError: another program appended to this conversation meanwhile.
+            NotRecordedError: the log could not take the events.
+        """
+        conversation, self._conversation = self.conversation, None
+        command(conversation)
+        pending = [
+            self._conversations.mapper.to_stored_event(event)
+            for event in conversation.pending_events
+        ]
+        try:
+            self._conversations.save(conversation)
+        except IntegrityError as error:
+            raise ChangedElsewhereError(self.id) from error
+        except PersistenceError as error:
+            # The error may have come after the fact. The log knows.
+            if not self._conversations.is_recorded(pending):
+                raise NotRecordedError(str(error)) from error
+        self._begin = None
+        self._conversation = conversation
+
+
+def _uuid(originator_id: UUID | str) -> UUID:
+    return originator_id if isinstance(originator_id, UUID) else UUID(originator_id)

@@ -1,0 +1,129 @@
+"""Puts the parts together: the only place that names concrete classes."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app import instructions
+from app.agent import Agent
+from app.application import Conversations
+from domain.conversation import Conversation
+from infrastructure.model.client import MAX_TOKENS, AnthropicModel, has_credentials
+from infrastructure.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from datetime import datetime
+    from uuid import UUID
+
+    from app.application import OpenConversation
+    from app.ports import Approver, Model, Screen
+    from app.settings import Settings
+
+PROGRAM, VERSION = "leftfold", "0.1.0"
+OFFLINE_MODEL = "offline"
+
+
+def conversations(settings: Settings) -> Conversations:
+    """Return the application over the store (or the persistence module) of these settings."""
+    return Conversations(settings.environment)
+
+
+@asynccontextmanager
+async def model(settings: Settings) -> AsyncIterator[Model]:
+    """Run with the model of these settings: the API's, or the offline model on loopback."""
+    async with AsyncExitStack() as stack:
+        if is_offline(settings):
+            from infrastructure.model.offline_server import OfflineServer  # noqa: PLC0415
+
+            server = stack.enter_context(OfflineServer())
+            client = AnthropicModel(base_url=server.url, api_key=OFFLINE_MODEL)
+        else:
+            client = AnthropicModel()
+        stack.push_async_callback(client.close)
+        yield client
+
+
+def is_offline(settings: Settings) -> bool:
+    """Whether the offline model answers: asked for, or there is no key."""
+    return settings.offline or not has_credentials()
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Makes conversations and agents by one set of settings."""
+
+    settings: Settings
+    conversations: Conversations
+    model: Model
+
+    def begin_new(self) -> OpenConversation:
+        """Return a new conversation, which is in the store from its first prompt on."""
+        return self.conversations.start(self._begin)
+
+    def resume(self, conversation_id: UUID) -> OpenConversation:
+        """Return an earlier conversation; what the flags say anew is recorded at once."""
+        at_hand = self.conversations.open(conversation_id)
+        talk = at_hand.conversation
+        if talk.model != self._model_of(talk) or self.settings.thinking or self.settings.name:
+            at_hand.record(self._apply_flags)
+        return at_hand
+
+    def agent(self, at_hand: OpenConversation, *, approver: Approver, screen: Screen) -> Agent:
+        """Return an agent for the conversation at hand, working in its directory."""
+        cwd = working_directory(at_hand.conversation, self.settings.cwd)
+        toolbox = Toolbox(
+            cwd=Path(cwd), side_files=self.settings.home / "outputs" / str(at_hand.id)
+        )
+
+        def prepare(talk: Conversation) -> None:
+            talk.change_instructions(instructions.system_prompt(cwd), toolbox.definitions())
+
+        return Agent(
+            at_hand,
+            model=self.model,
+            toolbox=toolbox,
+            approver=approver,
+            screen=screen,
+            prepare=prepare,
+        )
+
+    def _begin(self, conversation_id: UUID, timestamp: datetime) -> Conversation:
+        talk = Conversation.start(
+            conversation_id,
+            timestamp=timestamp,
+            cwd=self.settings.cwd,
+            program=PROGRAM,
+            version=VERSION,
+        )
+        self._apply_flags(talk)
+        if talk.thinking_level is None:
+            talk.change_thinking_level("off")
+        return talk
+
+    def _apply_flags(self, talk: Conversation) -> None:
+        talk.change_model(self._model_of(talk), max_tokens=MAX_TOKENS)
+        if self.settings.thinking is not None:
+            talk.change_thinking_level(self.settings.thinking)
+        if self.settings.name is not None:
+            talk.rename(self.settings.name)
+
+    def _model_of(self, talk: Conversation) -> str:
+        """Flag > recorded > default; but the offline model is the model only while offline."""
+        if self.settings.model is not None:
+            return self.settings.model
+        if is_offline(self.settings):
+            return OFFLINE_MODEL
+        if talk.model in (None, OFFLINE_MODEL):
+            return self.settings.default_model
+        return str(talk.model)
+
+
+def working_directory(talk: Conversation, launched_in: str) -> str:
+    """Return where tools run: the conversation's own directory, if it is still there (case H6)."""
+    if talk.cwd is not None and Path(talk.cwd).is_dir():
+        return talk.cwd
+    return launched_in

@@ -1,0 +1,90 @@
+"""The command line: arguments in, a command called, an exit code out.
+
+A command's module is imported only when that command is chosen, so that `leftfold list` pays
+neither for the SDK nor for the prompt.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+
+COMMANDS = ("list", "show", "log", "context", "verify", "fork")
+
+
+class Commands(click.Group):
+    """The subcommands, each imported when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the names in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Return the command that ``app/commands/NAME.py`` defines as ``command``."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"app.commands.{cmd_name}").command
+        return command
+
+
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with the newest here.")
+@click.option(
+    "-r", "--resume", is_flag=False, flag_value="", metavar="[ID]", help="Go on with ID, or choose."
+)
+@click.option("--fork", "fork_of", metavar="ID[@ENTRY]", help="Go on with a copy up to ENTRY.")
+@click.option("-p", "--prompt", metavar="TEXT", help="One turn, no REPL; - reads standard input.")
+@click.option(
+    "--output",
+    type=click.Choice(["text", "json", "stream-json"]),
+    default="text",
+    help="What -p prints.",
+)
+@click.option("--name", help="Name the conversation.")
+@click.option("--model", help="Ask this model.")
+@click.option("--thinking", metavar="LEVEL", help="off, low, medium, high, xhigh or max.")
+@click.option("--offline", is_flag=True, help="Use the built-in offline model.")
+@click.option("--yes", is_flag=True, help="Let tools act without asking.")
+@click.option("--store", metavar="DIR", help="The folder of the logs.")
+@click.version_option(package_name="leftfold")
+@click.pass_context
+def leftfold(ctx: click.Context, **flags: Any) -> None:
+    """Leftfold: a coding agent whose whole state is an append-only event log."""
+    ctx.obj = flags["store"]
+    if ctx.invoked_subcommand is not None:
+        return
+    from app.commands import talk  # noqa: PLC0415 - only here is the loop needed
+
+    ctx.exit(talk.run(**flags))
+
+
+def main() -> NoReturn:
+    """Run the command line; never show a traceback for what a person can mend."""
+    try:
+        code = leftfold.main(prog_name="leftfold", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has gone; that is no error of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        from app.errors import explanation  # noqa: PLC0415 - the domain is not needed for help
+
+        told = explanation(error)
+        if told is None or os.environ.get("LEFTFOLD_DEBUG"):
+            raise
+        click.echo(f"leftfold: {told[0]}", err=True)
+        sys.exit(told[1])
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,1 @@
+"""One module per command: parse nothing, print through the console."""

@@ -1,0 +1,36 @@
+"""``leftfold context``: the request body, rebuilt by replay; for an answer, the one behind it."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from app import bootstrap, references
+from app.repl.plain import plain
+from app.requests import request_for
+from app.settings import settings
+from domain.canonical import canonical, digest
+
+
+@click.command("context")
+@click.argument("reference", metavar="ID[@ENTRY]")
+@click.option("--json", "as_json", is_flag=True, help="Canonical JSON, on one line.")
+@click.pass_obj
+def command(store: str | None, *, reference: str, as_json: bool) -> None:
+    """Print the request body that the model gets: for the next prompt, or behind an answer."""
+    wanted, entry = references.split(reference)
+    with bootstrap.conversations(settings(store=store)) as conversations:
+        conversation_id = references.conversation_id(conversations, wanted)
+        conversation = conversations.get(conversation_id)
+        version = None
+        if entry is not None:
+            version = references.entry_version(conversation, entry)
+        request = request_for(conversations, conversation, version)
+    if as_json:
+        click.echo(canonical(request.body))
+    else:
+        click.echo(plain(json.dumps(request.body, ensure_ascii=False, indent=2)))
+    if request.recorded_digest not in (None, digest(request.body)):
+        click.echo("leftfold: this is NOT the request that was sent: its digest differs", err=True)
+        raise SystemExit(1)

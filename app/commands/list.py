@@ -1,0 +1,64 @@
+"""``leftfold list``: the conversations of this directory, or all of them; newest first."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from app import bootstrap
+from app.repl.plain import plain
+from app.settings import settings
+from domain.projections.catalogue import row
+
+if TYPE_CHECKING:
+    from app.application import Conversations
+    from domain.projections.catalogue import Row
+
+HEAD = 16
+"""How many events are read from the beginning of a log: up to the first prompt, in practice."""
+
+
+def rows(
+    conversations: Conversations, *, cwd: str | None = None, search: str | None = None
+) -> list[Row]:
+    """Return a row per conversation, the last used first; of the directory *cwd*, or of all."""
+    found = []
+    for conversation_id in conversations.ids():
+        last = conversations.last_event_of(conversation_id)
+        if last is None:
+            continue
+        found.append(row(conversations.events_of(conversation_id, until=HEAD), last))
+    if cwd is not None:
+        found = [each for each in found if each.cwd == cwd]
+    if search is not None:
+        found = [each for each in found if search.casefold() in each.title.casefold()]
+    return sorted(found, key=lambda each: each.updated, reverse=True)
+
+
+@click.command("list")
+@click.option("--all", "everywhere", is_flag=True, help="Of every directory.")
+@click.option("--search", metavar="TEXT", help="Only those with TEXT in the title.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.pass_obj
+def command(store: str | None, *, everywhere: bool, search: str | None, as_json: bool) -> None:
+    """List the conversations of this directory, newest first."""
+    chosen = settings(store=store)
+    with bootstrap.conversations(chosen) as conversations:
+        found = rows(conversations, cwd=None if everywhere else chosen.cwd, search=search)
+    for each in found:
+        click.echo(json.dumps(_object(each)) if as_json else _line(each, everywhere=everywhere))
+    if not found and not as_json:
+        click.echo("no conversations" + ("" if everywhere else " here (--all shows all)"), err=True)
+
+
+def _line(each: Row, *, everywhere: bool) -> str:
+    when = each.updated.astimezone().strftime("%Y-%m-%d %H:%M")
+    where = f"  {plain(each.cwd or '?')}" if everywhere else ""
+    return f"{each.id}  {when}  {each.events:5}{where}  {plain(each.title)}"
+
+
+def _object(each: Row) -> dict[str, Any]:
+    times = {"created": each.created.isoformat(), "updated": each.updated.isoformat()}
+    return each._asdict() | {"id": str(each.id)} | times

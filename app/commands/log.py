@@ -1,0 +1,88 @@
+"""``leftfold log``: the events of one conversation, one a line."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from app import bootstrap, references
+from app.repl.plain import plain
+from app.settings import settings
+from domain.events import Event, MessageAppended, Unrecognised
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
+
+    from app.application import Conversations
+
+_WIDTH = 100
+
+
+@click.command("log")
+@click.argument("reference", metavar="ID")
+@click.option("--follow", is_flag=True, help="Go on with new events as they are recorded.")
+@click.option("--since", type=click.IntRange(min=1), default=1, help="Begin at this version.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.pass_obj
+def command(
+    store: str | None, *, reference: str, follow: bool, since: int, as_json: bool
+) -> None:
+    """Print the events of a conversation, one a line."""
+    with bootstrap.conversations(settings(store=store)) as conversations:
+        conversation_id = references.conversation_id(conversations, reference)
+        events = conversations.events_of(conversation_id, since=since)
+        if follow:
+            events = _following(conversations, conversation_id, since)
+        for event in events:
+            click.echo(json.dumps(as_object(event)) if as_json else as_line(event))
+
+
+def _following(conversations: Conversations, conversation_id: UUID, since: int) -> Iterator[Event]:
+    """Yield the events from *since* on, then new ones for as long as somebody looks."""
+    position = conversations.recorder.max_notification_id()
+    shown = since - 1
+    for event in conversations.events_of(conversation_id, since=since):
+        shown = event.originator_version
+        yield event
+    with conversations.recorder.subscribe(gt=position) as subscription:
+        for notice in subscription:
+            if notice.originator_id == conversation_id and notice.originator_version > shown:
+                found: Any = conversations.mapper.to_domain_event(notice)
+                yield found
+
+
+def as_object(event: Event) -> dict[str, Any]:
+    """Return an event as the object that ``--json`` prints: v, topic, state."""
+    if isinstance(event, Unrecognised):
+        topic, state = event.topic, event.state.decode("utf-8", "replace")
+        return {"v": event.originator_version, "topic": topic, "unreadable": state}
+    state = msgspec.json.decode(msgspec.json.encode(event))
+    state.pop("originator_id", None)
+    return {"v": state.pop("originator_version"), "topic": event.TOPIC, "state": state}
+
+
+def as_line(event: Event) -> str:
+    """Return an event as one line for people: version, time, topic, the gist."""
+    when = event.timestamp.astimezone().strftime("%H:%M:%S")
+    topic = event.topic if isinstance(event, Unrecognised) else event.TOPIC
+    line = f"{event.originator_version:6}  {when}  {topic:20}  {_gist(event)}"
+    return plain(" ".join(line.split("\n")))[: _WIDTH + 40]
+
+
+def _gist(event: Event) -> str:
+    match event:
+        case Unrecognised(reason=reason):
+            return f"({reason})"
+        case MessageAppended():
+            said = event.view
+            calls = [f"{call.name} {json.dumps(call.input)}" for call in said.tool_uses]
+            results = [f"→ {result.text}" for result in said.tool_results]
+            return f"{said.role}: " + " · ".join([said.text, *calls, *results]).strip(" ·")[:_WIDTH]
+        case _:
+            state = as_object(event)["state"]
+            state.pop("timestamp", None)
+            return json.dumps(state, ensure_ascii=False)[:_WIDTH]

@@ -1,0 +1,34 @@
+"""``leftfold show``: the transcript of a path."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from app import bootstrap, references
+from app.settings import settings
+from domain.projections.transcript import transcript
+
+
+@click.command("show")
+@click.argument("reference", metavar="ID[@ENTRY]")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.pass_obj
+def command(store: str | None, *, reference: str, as_json: bool) -> None:
+    """Print the transcript up to ENTRY, or up to where the conversation stands."""
+    wanted, entry = references.split(reference)
+    with bootstrap.conversations(settings(store=store)) as conversations:
+        talk = conversations.get(references.conversation_id(conversations, wanted))
+    leaf = talk.leaf if entry is None else references.entry_version(talk, entry)
+    items = transcript(talk, leaf)
+    if as_json:
+        for item in items:
+            row = item._asdict() | {"timestamp": item.timestamp.isoformat()}
+            click.echo(json.dumps(row))
+        return
+    from rich.console import Console  # noqa: PLC0415 - not needed for --json
+
+    from app.repl.transcript_view import show_transcript  # noqa: PLC0415
+
+    show_transcript(Console(), items)

@@ -1,0 +1,113 @@
+"""Talking: the REPL, or one turn with ``-p``, in a new, resumed or forked conversation."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from app import bootstrap, one_turn, references
+from app.commands.list import rows
+from app.errors import NoCredentialsError, UsageError
+from app.repl.approval import AllowAll, RefuseAll
+from app.repl.plain import plain
+from app.settings import settings
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from app.application import Conversations, OpenConversation
+    from app.bootstrap import Workshop
+    from app.settings import Settings
+
+
+def run(
+    *,
+    go_on: bool,
+    resume: str | None,
+    fork_of: str | None,
+    prompt: str | None,
+    output: str,
+    **flags: Any,
+) -> int:
+    """Run the REPL or one turn; return the exit code."""
+    if sum((go_on, resume is not None, fork_of is not None)) > 1:
+        raise UsageError("-c, -r and --fork exclude one another")
+    chosen = settings(**flags)
+    text = None if prompt is None else _prompt(prompt)
+    interactive = text is None and sys.stdin is not None and sys.stdin.isatty()
+    if bootstrap.is_offline(chosen) and not chosen.offline and not interactive:
+        raise NoCredentialsError
+    with bootstrap.conversations(chosen) as conversations:
+        earlier = _earlier(conversations, chosen, go_on=go_on, resume=resume, fork_of=fork_of)
+        return asyncio.run(_talk(conversations, chosen, earlier, text, output))
+
+
+def _prompt(given: str) -> str:
+    text = sys.stdin.read() if given == "-" and sys.stdin is not None else given
+    if not text.strip() or text == "-":
+        raise UsageError("-p needs a prompt with some text in it")
+    return text
+
+
+async def _talk(
+    conversations: Conversations,
+    chosen: Settings,
+    earlier: UUID | None,
+    text: str | None,
+    output: str,
+) -> int:
+    async with bootstrap.model(chosen) as model:
+        workshop = bootstrap.Workshop(chosen, conversations, model)
+        at_hand = workshop.begin_new() if earlier is None else workshop.resume(earlier)
+        if text is not None:
+            approver = AllowAll() if chosen.yes else RefuseAll()
+            agent = workshop.agent(at_hand, approver=approver, screen=one_turn.screen(output))
+            return await one_turn.run(agent, at_hand, text, output)
+        return await _repl(workshop, at_hand)
+
+
+async def _repl(workshop: Workshop, at_hand: OpenConversation) -> int:
+    raise NotImplementedError
+
+
+# -- which conversation ------------------------------------------------------------------------
+
+
+def _earlier(
+    conversations: Conversations,
+    chosen: Settings,
+    *,
+    go_on: bool,
+    resume: str | None,
+    fork_of: str | None,
+) -> UUID | None:
+    """Return the conversation to go on with; None for a new one."""
+    if fork_of is not None:
+        wanted, entry = references.split(fork_of)
+        source = references.conversation_id(conversations, wanted)
+        version = None
+        if entry is not None:
+            version = references.entry_version(conversations.get(source), entry)
+        return conversations.fork(source, version)
+    if resume:
+        return references.conversation_id(conversations, resume)
+    if go_on or resume is not None:
+        return _newest_or_chosen(conversations, chosen.cwd, choose=not go_on)
+    return None
+
+
+def _newest_or_chosen(conversations: Conversations, cwd: str, *, choose: bool) -> UUID | None:
+    here = rows(conversations, cwd=cwd)
+    if not here:
+        click.echo("There is no conversation of this directory yet: this is a new one.", err=True)
+        return None
+    if not choose:
+        return here[0].id
+    for number, row in enumerate(here[:20], 1):
+        when = row.updated.astimezone().strftime("%Y-%m-%d %H:%M")
+        click.echo(f"{number:3}  {when}  {plain(row.title)}", err=True)
+    number = click.prompt("Which", type=click.IntRange(1, min(len(here), 20)), default=1, err=True)
+    return here[number - 1].id

@@ -1,0 +1,94 @@
+"""Errors of the application; and what a person is told of any error, with which exit code.
+
+::
+
+    AppError                       exit code 1
+    ├── NoSuchConversationError    an id that matches nothing
+    ├── AmbiguousIdError           an id that matches several
+    ├── NotRecordedError           the log could not take what happened
+    │   └── ChangedElsewhereError  another program appended meanwhile
+    └── UsageError                 exit code 2: an option or argument that makes no sense
+        └── NoCredentialsError     no key, and nobody to tell
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eventsourcing.persistence import PersistenceError
+
+from domain.errors import ConversationError
+from infrastructure.errors import ModelError, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+DONE, FAILED, WRONG_USAGE = 0, 1, 2
+
+
+class AppError(Exception):
+    """What a person asked for cannot be done."""
+
+    exit_code = FAILED
+
+
+class NoSuchConversationError(AppError):
+    """An id that matches no conversation."""
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(f"no conversation matches {wanted!r}; `leftfold list --all` shows all")
+
+
+class AmbiguousIdError(AppError):
+    """A part of an id that matches several conversations."""
+
+    def __init__(self, wanted: str, matches: Sequence[UUID]) -> None:
+        some = ", ".join(str(match) for match in matches[:3])
+        more = f" and {len(matches) - 3} more" if len(matches) > 3 else ""  # noqa: PLR2004
+        super().__init__(f"{wanted!r} matches {len(matches)} conversations: {some}{more}")
+
+
+class NotRecordedError(AppError):
+    """The log could not take an event; nothing was believed, nothing may be done about it."""
+
+
+class ChangedElsewhereError(NotRecordedError):
+    """Another program appended to this conversation; what was offered was not recorded."""
+
+    def __init__(self, conversation_id: UUID) -> None:
+        super().__init__(
+            f"conversation {conversation_id} was changed by another program meanwhile: "
+            "nothing was added; it has been read again"
+        )
+
+
+class UsageError(AppError):
+    """An option or argument that makes no sense."""
+
+    exit_code = WRONG_USAGE
+
+
+class NoCredentialsError(UsageError):
+    """No key, and nobody at a terminal to tell."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no ANTHROPIC_API_KEY is set; set one, or use --offline for the built-in offline model"
+        )
+
+
+def explanation(error: BaseException) -> tuple[str, int] | None:
+    """Return the lines and the exit code for an error that a person can do something about.
+
+    None for anything else: that is a bug, and its traceback says more.
+    """
+    match error:
+        case AppError():
+            return str(error), error.exit_code
+        case StoreError() | ModelError() | ConversationError() | PersistenceError():
+            return str(error) or type(error).__name__, FAILED
+        case OSError():
+            return f"{error.filename or 'system error'}: {error.strerror or error}", FAILED
+        case _:
+            return None

@@ -1,0 +1,158 @@
+"""``leftfold -p``: one turn without a REPL, and the three ways of printing it.
+
+``text`` prints the final answer; ``json`` one object at the end; ``stream-json`` one object a
+line as things happen (documented in docs/scripting.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from app.errors import DONE, FAILED
+from domain.events import MessageAppended
+from domain.projections.usage import total
+
+if TYPE_CHECKING:
+    from app.agent import Agent
+    from app.ports import OpenConversation, Screen, ToolOutput
+    from domain.conversation import Conversation
+    from domain.events import TurnError
+    from domain.messages import JsonObject, ToolUseBlock
+
+INTERRUPTED = 130
+_SIGNALS = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: 143, signal.SIGHUP: 129}
+
+
+class SilentScreen:
+    """Shows nothing while the turn runs."""
+
+    def streamed(self, event: JsonObject) -> None:
+        """Show nothing."""
+
+    def answered(self) -> None:
+        """Show nothing."""
+
+    def tool_started(self, call: ToolUseBlock, summary: str) -> None:
+        """Show nothing."""
+
+    def tool_printed(self, call: ToolUseBlock, text: str) -> None:
+        """Show nothing."""
+
+    def tool_ended(self, call: ToolUseBlock, output: ToolOutput) -> None:
+        """Show nothing."""
+
+    def turn_ended(self, outcome: str, error: TurnError | None) -> None:
+        """Show nothing."""
+
+
+class StreamJSONScreen(SilentScreen):
+    """Prints one JSON object a line for everything that happens."""
+
+    def streamed(self, event: JsonObject) -> None:
+        """Print the API's own stream event."""
+        _print({"type": "stream", "event": event})
+
+    def tool_started(self, call: ToolUseBlock, summary: str) -> None:
+        """Print which call begins."""
+        _print({"type": "tool_started", "call": call.model_dump(), "summary": summary})
+
+    def tool_printed(self, call: ToolUseBlock, text: str) -> None:
+        """Print what a running tool printed."""
+        _print({"type": "tool_output", "tool_use_id": call.id, "text": text})
+
+    def tool_ended(self, call: ToolUseBlock, output: ToolOutput) -> None:
+        """Print the result of a call."""
+        result = {"content": output.content, "is_error": output.is_error}
+        _print({"type": "tool_result", "tool_use_id": call.id, **result})
+
+
+def screen(output: str) -> Screen:
+    """Return the screen for ``--output``."""
+    return StreamJSONScreen() if output == "stream-json" else SilentScreen()
+
+
+async def run(agent: Agent, at_hand: OpenConversation, prompt: str, output: str) -> int:
+    """Run one turn; print by *output*; return the exit code.
+
+    A signal ends the turn as Ctrl+C does: everything that happened is in the log.
+    """
+    since = at_hand.conversation.version + 1
+    if output == "stream-json":
+        _print(_about(at_hand.conversation))
+    turn = asyncio.ensure_future(agent.run_turn(prompt))
+    codes: list[int] = []
+
+    def stop(code: int) -> None:
+        codes.append(code)
+        turn.cancel()
+
+    for number, code in _SIGNALS.items():
+        asyncio.get_running_loop().add_signal_handler(number, stop, code)
+    try:
+        with suppress(asyncio.CancelledError):
+            await turn
+    finally:
+        for number in _SIGNALS:
+            asyncio.get_running_loop().remove_signal_handler(number)
+    result = _result(at_hand.conversation, since)
+    _print_result(result, output)
+    if codes:
+        return codes[0]
+    return DONE if result["outcome"] == "done" else FAILED
+
+
+def _about(talk: Conversation) -> JsonObject:
+    messages = len(talk.messages())
+    return {
+        "type": "conversation",
+        "id": str(talk.id),
+        "cwd": talk.cwd,
+        "model": talk.model,
+        "restored": messages,
+    }
+
+
+def _result(talk: Conversation, since: int) -> JsonObject:
+    entries = [entry for version, entry in talk.entries.items() if version >= since]
+    answers = [
+        entry
+        for entry in entries
+        if isinstance(entry, MessageAppended) and entry.view.role == "assistant"
+    ]
+    end = talk.last_turn
+    result: JsonObject = {
+        "type": "result",
+        "id": str(talk.id),
+        "version": talk.version,
+        "outcome": end.outcome if end else "interrupted",
+        "text": answers[-1].view.text if answers else "",
+        "stop_reason": answers[-1].stop_reason if answers else None,
+        "usage": total(talk, since=since),
+    }
+    if end is not None and end.error is not None:
+        result["error"] = {"type": end.error.type, "message": end.error.message}
+    return result
+
+
+def _print_result(result: JsonObject, output: str) -> None:
+    if output != "text":
+        _print(result)
+        return
+    if result["text"]:
+        click.echo(result["text"])
+    if "error" in result:
+        click.echo(f"leftfold: {result['error']['message']}", err=True)
+    elif result["outcome"] == "interrupted":
+        click.echo("leftfold: interrupted", err=True)
+    elif result["stop_reason"] not in ("end_turn", "stop_sequence"):
+        click.echo(f"leftfold: the answer stopped early ({result['stop_reason']})", err=True)
+
+
+def _print(value: Any) -> None:
+    click.echo(json.dumps(value, ensure_ascii=True))

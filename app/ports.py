@@ -1,0 +1,109 @@
+"""What the loop needs from the world, as protocols. Adapters satisfy them by shape alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from domain.conversation import Conversation
+    from domain.events import TurnError
+    from domain.messages import JsonObject, ToolUseBlock
+
+
+class OpenConversation(Protocol):
+    """A conversation at hand, in step with its log."""
+
+    @property
+    def conversation(self) -> Conversation:
+        """The conversation as the log has it."""
+
+    def record(self, command: Callable[[Conversation], object]) -> None:
+        """Apply *command* and append its events; when this returns, they are in the log.
+
+        Raises:
+            ConversationError: the command was refused; nothing changed.
+            NotRecordedError: the log could not take the events; nothing changed.
+        """
+
+
+class Model(Protocol):
+    """Something that answers requests of the Messages API."""
+
+    def stream(self, request: JsonObject) -> AsyncIterator[JsonObject]:
+        """Send *request* and yield the raw stream events of the answer.
+
+        Raises:
+            ModelError: there is no answer, or it broke off.
+        """
+
+
+class ToolOutput(Protocol):
+    """What a tool gave back."""
+
+    @property
+    def content(self) -> str | list[dict[str, Any]]:
+        """Text, or content blocks."""
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the call failed."""
+
+
+class Tool(Protocol):
+    """Something that the model may call."""
+
+    @property
+    def name(self) -> str:
+        """The name by which the model calls it."""
+
+    @property
+    def needs_approval(self) -> bool:
+        """Whether the user is asked first."""
+
+    def definition(self) -> dict[str, Any]:
+        """Return name, description and input schema, as the API takes them."""
+
+    def summary(self, arguments: dict[str, Any]) -> str:
+        """Return one line for people: what this call would do."""
+
+
+class Toolbox(Protocol):
+    """The tools at hand, ready to run in the conversation's directory."""
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools by name."""
+
+    async def run(self, call: ToolUseBlock, on_output: Callable[[str], None]) -> ToolOutput:
+        """Run *call* to its end; whatever goes wrong is a result with ``is_error``."""
+
+
+class Approver(Protocol):
+    """Who decides whether a tool may act."""
+
+    async def refusal(self, call: ToolUseBlock, summary: str) -> str | None:
+        """Return None if *call* may run, else what to tell the model."""
+
+
+class Screen(Protocol):
+    """Who watches a turn."""
+
+    def streamed(self, event: JsonObject) -> None:
+        """Show a raw stream event of the answer that is arriving."""
+
+    def answered(self) -> None:
+        """The answer is complete, and in the log."""
+
+    def tool_started(self, call: ToolUseBlock, summary: str) -> None:
+        """A tool begins to run."""
+
+    def tool_printed(self, call: ToolUseBlock, text: str) -> None:
+        """A running tool printed *text*."""
+
+    def tool_ended(self, call: ToolUseBlock, output: ToolOutput) -> None:
+        """A tool is done, and its result is in the log."""
+
+    def turn_ended(self, outcome: str, error: TurnError | None) -> None:
+        """The turn is over: done, interrupted or failed."""

@@ -1,0 +1,86 @@
+"""The console: where rich prints, and whether escape codes may be used on it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import IO, TYPE_CHECKING, cast
+
+from rich.console import Console
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.style import StyleType
+
+
+class Terminal:
+    """Standard output that cannot break a turn.
+
+    A terminal that was closed, or a reader that went away, is noticed once; from then on what is
+    written goes nowhere, and whatever runs comes to its proper end in the log.
+    """
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self.is_gone = False
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._file, name)
+
+    def write(self, text: str) -> int:
+        """Write *text*; characters that the terminal's encoding lacks are replaced."""
+        try:
+            return self._file.write(text)
+        except UnicodeEncodeError:
+            encoding = self._file.encoding or "ascii"
+            return self._file.write(text.encode(encoding, "replace").decode(encoding))
+        except OSError:
+            self._go()
+            return len(text)
+
+    def flush(self) -> None:
+        """Hand what was written to the system."""
+        try:
+            self._file.flush()
+        except OSError:
+            self._go()
+
+    def _go(self) -> None:
+        """Point the descriptor at nothing, so that the interpreter's own flush is quiet too."""
+        self.is_gone = True
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, self._file.fileno())
+        os.close(nothing)
+
+
+def console() -> Console:
+    """Return the console of the REPL on standard output.
+
+    With NO_COLOR or on a dumb terminal it counts as no terminal: no escape codes at all.
+    """
+    is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
+    return Console(
+        file=cast("IO[str]", Terminal(sys.stdout)),
+        force_terminal=False if is_plain else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+def is_fancy(console: Console) -> bool:
+    """Whether escape codes may be used on *console*."""
+    return console.is_terminal and not console.is_dumb_terminal and not console.no_color
+
+
+def is_gone(console: Console) -> bool:
+    """Whether nobody can see *console* any more."""
+    return isinstance(console.file, Terminal) and console.file.is_gone
+
+
+def say(console: Console, text: str, style: StyleType = "") -> None:
+    """Print a line that is already plain: wrapped and styled where that is possible."""
+    if is_fancy(console):
+        console.print(Text(text, style=style), highlight=False)
+    else:
+        console.out(text, highlight=False)

@@ -1,0 +1,167 @@
+"""Markdown for terminals: safe, quiet, and finished piece by piece as it streams."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from markdown_it import MarkdownIt
+from rich import box
+from rich.markdown import (
+    BlockQuote,
+    CodeBlock,
+    Heading,
+    HorizontalRule,
+    MarkdownElement,
+    Paragraph,
+    TableElement,
+)
+from rich.markdown import Markdown as RichMarkdown
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from app.repl.plain import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from markdown_it.token import Token
+    from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
+
+_CODE_THEME = "ansi_dark"  # the terminal's own sixteen colours, no background
+_CODE_INDENT = (0, 0, 0, 2)
+
+
+class _Heading(Heading):
+    LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = {}
+
+
+class _CodeBlock(CodeBlock):
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        code = str(self.text).rstrip()
+        yield Padding(
+            Syntax(
+                code, self.lexer_name, theme=self.theme, word_wrap=True, background_color="default"
+            ),
+            _CODE_INDENT,
+        )
+
+
+class _Rule(HorizontalRule):
+    new_line = True
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text("─" * min(options.max_width, 40), style="dim")
+
+
+class _Html(Paragraph):
+    """Raw HTML, shown as it is: what a model says is never left out."""
+
+    def on_text(self, context: object, text: object) -> None:
+        self.text.append(str(text).rstrip("\n"))
+
+
+class _Table(TableElement):
+    """A table whose cells wrap instead of being cut."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, border_style="dim")
+        if self.header is not None and self.header.row is not None:
+            for cell in self.header.row.cells:
+                table.add_column(cell.content, overflow="fold")
+        for row in self.body.rows if self.body is not None else ():
+            table.add_row(*(cell.content for cell in row.cells))
+        yield table
+
+
+class Markdown(RichMarkdown):
+    """Markdown without surprises.
+
+    Text is made plain again after parsing, for entities like ``&#x202e;`` become characters only
+    then; the targets of links are shown, not hidden behind their text; headings stand left; HTML
+    is text; lines carry no blanks at their ends.
+    """
+
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **RichMarkdown.elements,
+        "heading_open": _Heading,
+        "fence": _CodeBlock,
+        "code_block": _CodeBlock,
+        "hr": _Rule,
+        "html_block": _Html,
+        "table_open": _Table,
+        "blockquote_open": BlockQuote,
+    }
+
+    def __init__(self, text: str) -> None:
+        super().__init__(plain(text), code_theme=_CODE_THEME, hyperlinks=False)
+        _clean(self.parsed)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        parts = super().__rich_console__(console, options)
+        for line in Segment.split_lines(part for part in parts if isinstance(part, Segment)):
+            yield from _without_trailing_blanks(line)
+            yield Segment.line()
+
+
+def _clean(tokens: Iterable[Token]) -> None:
+    for token in tokens:
+        token.content = plain(token.content)
+        if token.type == "html_inline":
+            token.type = "text"
+        for name, value in token.attrs.items():
+            if isinstance(value, str):
+                token.attrs[name] = plain(value)
+        _clean(token.children or ())
+
+
+def _without_trailing_blanks(line: list[Segment]) -> list[Segment]:
+    while line and not line[-1].text.strip(" "):
+        line = line[:-1]
+    if line:
+        last = line[-1]
+        line = [*line[:-1], Segment(last.text.rstrip(" "), last.style)]
+    return line
+
+
+class MarkdownStream:
+    """Cuts Markdown that is still arriving into finished blocks and an unfinished tail.
+
+    A block is finished when a whole line after it begins another one: half a line decides
+    nothing, since ``2`` may become the ``2.`` of the same list.
+    """
+
+    def __init__(self) -> None:
+        self.tail = ""
+        self._held = ""
+        self._parser = MarkdownIt().enable("strikethrough").enable("table")
+
+    def feed(self, text: str) -> str:
+        """Take *text*; return the blocks that it finished (or nothing), which leave the tail."""
+        text = self._held + text
+        self._held = "\r" if text.endswith("\r") else ""
+        self.tail += plain(text.removesuffix("\r") if self._held else text)
+        if "\n" not in text:
+            return ""
+        end = self._end_of_finished()
+        finished, self.tail = self.tail[:end], self.tail[end:]
+        return finished.strip("\n")
+
+    def finish(self) -> str:
+        """Return what is left; the stream is then as new."""
+        rest, self.tail, self._held = self.tail, "", ""
+        return rest.strip("\n")
+
+    def _end_of_finished(self) -> int:
+        whole = self.tail[: self.tail.rfind("\n") + 1]
+        starts = [
+            token.map[0]
+            for token in self._parser.parse(whole)
+            if token.level == 0 and token.nesting >= 0 and token.map
+        ]
+        if len(starts) < 2:  # noqa: PLR2004 - the only block may go on
+            return 0
+        lines = whole.split("\n")[: starts[-1]]
+        return sum(len(line) + 1 for line in lines)

@@ -1,0 +1,243 @@
+"""Where prompts come from: a person at a terminal, or the lines of standard input."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import sys
+import termios
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Protocol
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.filters import is_done
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.input.typeahead import clear_typeahead
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.keys import Keys
+
+from domain.text import valid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from prompt_toolkit.completion import Completer
+    from prompt_toolkit.input import Input
+    from prompt_toolkit.key_binding import KeyPressEvent
+    from prompt_toolkit.output import Output
+
+PROMPT = "leftfold> "
+_CONTINUATION = "…"
+_LEAVE_HINT = "Ctrl+C again leaves"
+_SECONDS_OF_TYPEAHEAD = 0.1
+_PIECE = 65536
+
+
+class Prompts(Protocol):
+    """A source of prompts."""
+
+    async def read(self, default: str = "") -> str | None:
+        """Return the next prompt, offering *default* for editing; None to leave."""
+
+
+def prompts(history_file: Path | None, *, completer: Completer | None = None) -> Prompts:
+    """Return the prompts of whoever is at standard input."""
+    if is_interactive():
+        return TerminalPrompts(history_file, completer=completer)
+    return LinePrompts()
+
+
+def is_interactive() -> bool:
+    """Whether a person can be asked: standard input and output are a terminal."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+# -- a person ----------------------------------------------------------------------------------
+
+
+class TerminalPrompts:
+    """Reads prompts with prompt_toolkit; typed ones go into *history_file*, readable by us only."""
+
+    def __init__(
+        self,
+        history_file: Path | None,
+        *,
+        completer: Completer | None = None,
+        source: Input | None = None,
+        output: Output | None = None,
+    ) -> None:
+        self._is_leaving = False  # Ctrl+C was the last key
+        self._began = 0.0
+        history: History = PrivateHistory(history_file) if history_file else InMemoryHistory()
+        self._session: PromptSession[str] = PromptSession(
+            PROMPT,
+            multiline=True,
+            prompt_continuation=_continuation,
+            history=history,
+            completer=completer,
+            key_bindings=self._keys(),
+            placeholder=lambda: [("ansigray", _LEAVE_HINT if self._is_leaving else "")],
+            enable_open_in_editor=True,
+            enable_suspend=True,
+            input=source,
+            output=output,
+        )
+
+    async def read(self, default: str = "") -> str | None:
+        """Return what the person typed; None if they leave."""
+        self._is_leaving = False
+        self._began = monotonic()
+        try:
+            text = await self._session.prompt_async(default=default, handle_sigint=False)
+        except (EOFError, KeyboardInterrupt, OSError):
+            return None
+        return valid(text)
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        @keys.add("enter", filter=~is_done)
+        def enter(event: KeyPressEvent) -> None:
+            if self._is_pasted(event):
+                event.current_buffer.insert_text("\n")
+            else:
+                event.current_buffer.validate_and_handle()
+
+        @keys.add("escape", "enter")
+        def new_line(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text("\n")
+
+        @keys.add("c-c")
+        @keys.add(Keys.SIGINT)
+        def clear_or_leave(event: KeyPressEvent) -> None:
+            if self._is_leaving:
+                event.app.exit(exception=EOFError)
+                return
+            event.current_buffer.reset()
+            self._is_leaving = True
+            event.current_buffer.on_text_changed += self._stay
+
+        return keys
+
+    def _stay(self, _buffer: object) -> None:
+        self._is_leaving = False
+
+    def _is_pasted(self, event: KeyPressEvent) -> bool:
+        """Whether this Enter is inside a paste of a terminal without bracketed paste.
+
+        More keys stand behind it at once. What was typed while a turn ran looks the same, but is
+        there when the prompt begins, and each of its lines is a prompt.
+        """
+        if monotonic() - self._began < _SECONDS_OF_TYPEAHEAD:
+            return False
+        waiting = event.key_processor.input_queue
+        if any(press.key is not Keys.CPRResponse for press in waiting):
+            return True
+        with suppress(OSError, ValueError, NotImplementedError):
+            return bool(select.select([event.app.input.fileno()], [], [], 0)[0])
+        return False
+
+
+def _continuation(width: int, _line: int, _wraps: int) -> str:
+    return _CONTINUATION.rjust(width - 1) + " "
+
+
+class PrivateHistory(FileHistory):
+    """A history file that others cannot read, made when something is typed.
+
+    A home that cannot be written costs the history, nothing else.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._path = path
+
+    def load_history_strings(self) -> Iterable[str]:
+        """Return what was typed, newest first."""
+        try:
+            return [valid(text) for text in super().load_history_strings()]
+        except OSError:
+            return []
+
+    def store_string(self, string: str) -> None:
+        """Append *string*."""
+        with suppress(OSError):
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
+            super().store_string(valid(string))
+
+
+@contextmanager
+def quiet_terminal() -> Iterator[None]:
+    """Keep what is typed meanwhile off the screen; the next prompt gets it."""
+    if not is_interactive():
+        yield
+        return
+    try:
+        before = termios.tcgetattr(sys.stdin)
+    except termios.error:
+        yield
+        return
+    quiet = [*before]
+    quiet[3] &= ~termios.ECHO
+    with suppress(termios.error):
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, quiet)
+    try:
+        yield
+    finally:
+        with suppress(termios.error):
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def throw_away_input(source: Input) -> None:
+    """Forget what was typed and not read yet."""
+    clear_typeahead(source)
+    with suppress(OSError, ValueError, NotImplementedError, termios.error):
+        if os.isatty(source.fileno()):
+            termios.tcflush(source.fileno(), termios.TCIFLUSH)
+
+
+# -- a pipe, a file, nothing -------------------------------------------------------------------
+
+
+class LinePrompts:
+    """Reads prompts from a descriptor, one a line; the end of the input leaves."""
+
+    def __init__(self, descriptor: int | None = None) -> None:
+        is_closed = descriptor is None and sys.stdin is None
+        self._descriptor = 0 if descriptor is None else descriptor
+        self._buffer = b""
+        self._has_ended = is_closed
+
+    async def read(self, default: str = "") -> str | None:  # noqa: ARG002 - nobody could edit it
+        """Return the next line; None at the end."""
+        while b"\n" not in self._buffer and not self._has_ended:
+            await self._until_readable()
+            try:
+                piece = os.read(self._descriptor, _PIECE)
+            except BlockingIOError:
+                continue
+            except OSError:
+                piece = b""
+            self._buffer += piece
+            self._has_ended = not piece
+        if not self._buffer:
+            return None
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line.removesuffix(b"\r").decode("utf-8", "replace")
+
+    async def _until_readable(self) -> None:
+        """Wait without a thread, so that nothing holds up the end of the program."""
+        loop = asyncio.get_running_loop()
+        is_readable = asyncio.Event()
+        try:
+            loop.add_reader(self._descriptor, is_readable.set)
+        except (OSError, ValueError):
+            return  # a file or /dev/null: always readable
+        try:
+            await is_readable.wait()
+        finally:
+            loop.remove_reader(self._descriptor)

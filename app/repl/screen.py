@@ -1,0 +1,409 @@
+"""Who watches a turn at a terminal: what is finished stays, what is under way moves.
+
+Whatever is complete (a Markdown block, a tool's output) is printed once and belongs to the
+terminal's scrollback; only what is under way stands in a small region below that is drawn again
+and again, and never taller than the screen. Without escape codes (no terminal, TERM=dumb,
+NO_COLOR) everything is printed as it comes, and nothing moves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import TYPE_CHECKING, Protocol
+
+from rich.live import Live
+from rich.segment import Segment
+from rich.text import Text
+
+from app.repl.console import is_fancy, say
+from app.repl.markdown import Markdown, MarkdownStream
+from app.repl.plain import one_line, plain
+from app.repl.tool_view import show_output, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+
+    from app.ports import ToolOutput
+    from domain.events import TurnError
+    from domain.messages import JsonObject, ToolUseBlock
+
+STOPS = {
+    "max_tokens": "The answer hit its length limit.",
+    "model_context_window_exceeded": "The conversation has filled the model's context window.",
+    "refusal": "The model declined to answer.",
+    "pause_turn": "The model paused before it was done; say “go on” to let it continue.",
+}
+_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_SECONDS_A_FRAME = 0.1
+_SLOW = 1.0  # seconds after which a spinner says how long it has been
+_THINKING_LINES = 5
+_LINES_KEPT_FREE = 4
+_ERROR_WIDTH = 600
+
+
+class ReplScreen(Protocol):
+    """A `Screen` that the REPL can use between turns too."""
+
+    def turn_started(self) -> None:
+        """A prompt was given; nothing has come back yet."""
+
+    def rest(self) -> None:
+        """Nothing is under way any more, whatever happened: leave a clean line."""
+
+
+@dataclass
+class _Running:
+    """A tool that runs: since when, and the last line that it printed."""
+
+    summary: str
+    since: float
+    last_line: str = ""
+
+
+@dataclass
+class _Block:
+    """The content block that is arriving."""
+
+    kind: str = ""
+    name: str = ""
+    since: float = 0.0
+    size: int = 0
+    thinking: list[str] = field(default_factory=list)
+
+
+class RichScreen:
+    """Shows turns on *console*; *clock* counts seconds."""
+
+    def __init__(self, console: Console, *, clock: Callable[[], float] = monotonic) -> None:
+        self._console = console
+        self._clock = clock
+        self._fancy = is_fancy(console)
+        self._region = Region(console, self._under_way) if self._fancy else None
+        self._markdown = MarkdownStream()
+        self._block = _Block()
+        self._running: dict[str, _Running] = {}
+        self._waiting_since: float | None = None
+        self._has_printed = False  # since the prompt: the first piece has no blank line before it
+        self._line_is_open = False  # plain mode: text is being written …
+        self._line_ends = False  # … and what was written last ended a line
+        self._last_named = ""  # plain mode: the call whose line was printed last
+
+    # -- the port ------------------------------------------------------------------------------
+
+    def turn_started(self) -> None:
+        """A prompt was given; nothing has come back yet."""
+        self._has_printed = False
+        self._wait()
+
+    def streamed(self, event: JsonObject) -> None:
+        """Show a raw stream event of the answer that is arriving."""
+        match event:
+            case {"type": "message_start"}:
+                self._end_block()
+            case {"type": "content_block_start", "content_block": {"type": str(kind), **rest}}:
+                self._begin_block(kind, rest)
+            case {"type": "content_block_delta", "delta": dict(delta)}:
+                self._add(delta)
+            case {"type": "content_block_stop"}:
+                self._end_block()
+            case {"type": "message_delta", "delta": {"stop_reason": str(reason)}}:
+                self._end_block()
+                if reason in STOPS:
+                    self._say(STOPS[reason], "yellow")
+        self._draw()
+
+    def answered(self) -> None:
+        """The answer is complete, and in the log."""
+        self.rest()
+
+    def tool_started(self, call: ToolUseBlock, summary: str) -> None:
+        """A tool begins to run."""
+        self._waiting_since = None
+        self._running[call.id] = _Running(plain(summary).replace("\n", " ⏎ "), self._clock())
+        if not self._fancy:
+            self._name_call(call.id)
+        self._draw(now=True)
+
+    def tool_printed(self, call: ToolUseBlock, text: str) -> None:
+        """A running tool printed *text*: its last line is shown while it runs."""
+        lines = [line for line in text.splitlines() if line.strip()]
+        if lines and call.id in self._running:
+            self._running[call.id].last_line = one_line(lines[-1], self._console.width)
+            self._draw()
+
+    def tool_ended(self, call: ToolUseBlock, output: ToolOutput) -> None:
+        """A tool is done, and its result is in the log."""
+        if self._fancy or self._last_named != call.id:
+            self._name_call(call.id, "red" if output.is_error else "green")
+        self._running.pop(call.id, None)
+        show_output(self._console, call.name, text_of(output), is_error=output.is_error)
+        if not self._running:
+            self._wait()
+        self._draw(now=True)
+
+    def turn_ended(self, outcome: str, error: TurnError | None) -> None:
+        """The turn is over: done, interrupted or failed."""
+        self.rest()
+        if outcome == "interrupted":
+            self._say("Interrupted.", "yellow")
+        elif outcome == "failed" or error is not None:
+            message = one_line(error.message, _ERROR_WIDTH) if error else "The turn failed."
+            self._say(message, "red")
+            if error and error.request_id:
+                say(self._console, f"request id {plain(error.request_id)}", "dim")
+
+    def rest(self) -> None:
+        """Nothing is under way any more, whatever happened: leave a clean line."""
+        self._end_block()
+        for tool_use_id in list(self._running):
+            if self._fancy:
+                self._name_call(tool_use_id, "yellow")
+            del self._running[tool_use_id]
+        self._waiting_since = None
+        self._last_named = ""
+        if self._region is not None:
+            self._region.close()
+
+    # -- what has come -------------------------------------------------------------------------
+
+    def _begin_block(self, kind: str, start: JsonObject) -> None:
+        self._end_block()
+        self._waiting_since = None
+        name = plain(str(start.get("name") or kind))
+        self._block = _Block(kind, name=name, since=self._clock())
+        self._add({"type": f"{kind}_delta", **start})
+
+    def _add(self, delta: JsonObject) -> None:
+        match delta:
+            case {"type": "text_delta", "text": str(text)}:
+                self._add_text(text)
+            case {"type": "thinking_delta", "thinking": str(text)}:
+                self._block.thinking.append(plain(text))
+            case {"type": "input_json_delta", "partial_json": str(text)}:
+                self._block.size += len(text)
+
+    def _add_text(self, text: str) -> None:
+        if not self._fancy:
+            self._write(plain(text))
+        elif finished := self._markdown.feed(text):
+            self._print(Markdown(finished))
+
+    def _end_block(self) -> None:
+        """Print what is left of the block that was arriving."""
+        block, self._block = self._block, _Block()
+        if rest := self._markdown.finish():
+            self._print(Markdown(rest))
+        if block.kind in ("thinking", "redacted_thinking"):
+            self._say(_folded(block, self._clock()), "dim italic")
+        elif block.kind not in ("", "text", "tool_use"):
+            self._say(f"· {block.name}", "dim")
+        if block.kind:
+            self._close_line()
+
+    def _wait(self) -> None:
+        self._waiting_since = self._clock()
+        self._draw(now=True)
+
+    # -- what is printed, for good -------------------------------------------------------------
+
+    def _print(self, renderable: RenderableType) -> None:
+        with self._console:  # one write: the region below is drawn once
+            self._space()
+            self._console.print(renderable)
+
+    def _say(self, line: str, style: str) -> None:
+        with self._console:
+            self._space()
+            say(self._console, line, style)
+
+    def _name_call(self, tool_use_id: str, style: str = "") -> None:
+        running = self._running.get(tool_use_id)
+        if running is None:
+            return
+        self._last_named = tool_use_id
+        self._space()
+        if self._fancy:
+            self._console.print(Text.assemble(("● ", style), (running.summary, "bold")))
+        else:
+            self._console.out(f"● {running.summary}", highlight=False)
+
+    def _write(self, text: str) -> None:
+        """Write a piece of text as it came (plain mode)."""
+        if not self._line_is_open:
+            text = text.lstrip("\n")
+            if not text:
+                return
+            self._space()
+        self._line_is_open = True
+        self._line_ends = text.endswith("\n")
+        self._console.out(text, end="", highlight=False)
+
+    def _space(self) -> None:
+        """Separate what comes from what was printed, by one blank line."""
+        self._close_line()
+        if self._has_printed:
+            self._console.line()
+        self._has_printed = True
+
+    def _close_line(self) -> None:
+        if self._line_is_open:
+            self._line_is_open = False
+            if not self._line_ends:
+                self._console.line()
+
+    # -- what is under way ---------------------------------------------------------------------
+
+    def _draw(self, *, now: bool = False) -> None:
+        if self._region is not None:
+            is_idle = not (self._block.kind or self._running or self._waiting_since is not None)
+            self._region.draw(now=now, is_idle=is_idle)
+
+    def _under_way(self) -> Iterator[RenderableType]:
+        """Yield what the region shows now."""
+        now = self._clock()
+        match self._block.kind:
+            case "text":
+                if self._markdown.tail.strip():
+                    yield Tail(Markdown(_end_of(self._markdown.tail, self._console.height)))
+            case "thinking":
+                text = "".join(self._block.thinking)[-4000:]
+                yield Tail(Text(text, style="dim italic"), _THINKING_LINES)
+                yield _spinner("thinking", self._block.since, now)
+            case "tool_use":
+                size = f" {self._block.size:,} characters" if self._block.size else ""
+                yield _spinner(f"{self._block.name} …{size}", self._block.since, now)
+        for running in self._running.values():
+            summary = one_line(running.summary, max(self._console.width - 28, 20))
+            yield _spinner(summary, running.since, now, "bold")
+            if running.last_line:
+                yield _cropped(Text(f"  {running.last_line}", style="dim"))
+        if self._waiting_since is not None:
+            yield _spinner("", self._waiting_since, now)
+
+
+class Tail:
+    """The last *most* lines of a renderable: as many as fit, where nothing is said."""
+
+    def __init__(self, renderable: RenderableType, most: int | None = None) -> None:
+        self._renderable = renderable
+        self._most = most
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render all, keep the end."""
+        most = min(self._most or console.height, max(console.height - _LINES_KEPT_FREE, 1))
+        lines = console.render_lines(self._renderable, options.update(height=None), pad=False)
+        for line in lines[-most:]:
+            yield from line
+            yield Segment.line()
+
+
+class Region:
+    """The lines below everything printed that are drawn again and again while work goes on."""
+
+    def __init__(self, console: Console, content: Callable[[], Iterator[RenderableType]]) -> None:
+        self._console = console
+        self._content = content
+        self._live: Live | None = None
+        self._tick: asyncio.TimerHandle | None = None
+        self._drawn = 0.0
+
+    def draw(self, *, now: bool = False, is_idle: bool = False) -> None:
+        """Draw what is under way; not more often than the eye sees, unless it must be *now*."""
+        if is_idle and self._live is None:
+            return
+        if self._live is None:
+            self._live = Live(
+                console=self._console,
+                get_renderable=self._renderable,
+                auto_refresh=False,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+                vertical_overflow="crop",
+            )
+            self._live.start()
+            self._schedule()
+        elif not now and monotonic() - self._drawn < _SECONDS_A_FRAME:
+            return
+        self._drawn = monotonic()
+        self._live.refresh()
+
+    def close(self) -> None:
+        """Take the region off the screen."""
+        if self._tick is not None:
+            self._tick.cancel()
+            self._tick = None
+        if self._live is not None:
+            self._content, content = lambda: iter(()), self._content
+            self._live.stop()
+            self._live, self._content = None, content
+
+    def _schedule(self) -> None:
+        with suppress(RuntimeError):  # no event loop, no animation
+            loop = asyncio.get_running_loop()
+            self._tick = loop.call_later(_SECONDS_A_FRAME, self._on_tick)
+
+    def _on_tick(self) -> None:
+        self._schedule()
+        self.draw()
+
+    def _renderable(self) -> RenderableType:
+        return Stack(list(self._content()))
+
+
+class Stack:
+    """Renderables one below the other, cut at the top to what the screen has room for."""
+
+    def __init__(self, parts: list[RenderableType]) -> None:
+        self._parts = parts
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render the end of it."""
+        lines = [line for part in self._parts for line in console.render_lines(part, pad=False)]
+        room = max(console.height - 1, 1)
+        for number, line in enumerate(lines[-room:]):
+            if number:
+                yield Segment.line()
+            yield from line
+
+
+def _spinner(text: str, since: float, now: float, style: str = "") -> Text:
+    elapsed = now - since
+    frame = _FRAMES[int(elapsed / _SECONDS_A_FRAME) % len(_FRAMES)]
+    seconds = f"{_duration(elapsed)}" if elapsed >= _SLOW else ""
+    hint = "  Ctrl+C stops" if elapsed >= 2 * _SLOW else ""
+    parts = [(f"{frame} ", "cyan"), (text, style), (f" {seconds}{hint}", "dim")]
+    return _cropped(Text.assemble(*parts))
+
+
+def _cropped(text: Text) -> Text:
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
+
+
+def _folded(block: _Block, now: float) -> str:
+    """Return the one line that stays of thinking."""
+    text = "".join(block.thinking).strip()
+    count = text.count("\n") + 1 if text else 0
+    size = f" · {count} line{'' if count == 1 else 's'}" if count else ""
+    return f"∴ thought for {_duration(now - block.since)}{size}"
+
+
+def _duration(seconds: float) -> str:
+    whole = int(seconds)
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes}m {rest:02}s" if minutes else f"{rest}s"
+
+
+def _end_of(tail: str, height: int) -> str:
+    """Return enough of a long unfinished block to fill the screen; a fence keeps its first line."""
+    lines = tail.split("\n")
+    if len(lines) <= 3 * height:
+        return tail
+    first = [lines[0]] if lines[0].lstrip().startswith(("```", "~~~")) else []
+    return "\n".join([*first, *lines[-2 * height :]])

@@ -1,0 +1,113 @@
+"""How tool calls look: the line that names one, what came out, and what one would change."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from app.repl.console import is_fancy, say
+from app.repl.plain import one_line, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import Console
+
+    from app.ports import ToolOutput
+    from domain.messages import JsonObject
+
+OUTPUT_LINES = 10
+PREVIEW_LINES = 24
+COMMAND_LINES = 60
+_WIDEST = 400
+_SUMMARY_WIDTH = 300
+_INDENT = "  "
+
+
+class Line(NamedTuple):
+    """A plain line and its style."""
+
+    text: str
+    style: str = ""
+
+
+def summary_of(name: str, arguments: JsonObject) -> str:
+    """Return one line for a call whose tool is not at hand: as in a log."""
+    match arguments:
+        case {"command": str(command)}:
+            return one_line(f"$ {command}", _SUMMARY_WIDTH)
+        case {"path": str(path)}:
+            return one_line(f"{name} {path}", _SUMMARY_WIDTH)
+        case _:
+            return one_line(f"{name} {json.dumps(arguments, ensure_ascii=False)}", _SUMMARY_WIDTH)
+
+
+def text_of(output: ToolOutput) -> str:
+    """Return an output's text; blocks that are not text are named in brackets."""
+    if isinstance(output.content, str):
+        return output.content
+    return "\n".join(str(part.get("text", f"[{part.get('type')}]")) for part in output.content)
+
+
+def show_output(console: Console, name: str, text: str, *, is_error: bool) -> None:
+    """Print what a call gave back, shortened: its first and its last lines."""
+    style = "red" if is_error else "dim"
+    lines = plain(text).expandtabs(4).strip("\n").split("\n")
+    is_diff = name == "edit" and not is_error
+    shown = [Line(line, _diff_style(line) if is_diff else style) for line in lines]
+    _show(console, shorten(shown, OUTPUT_LINES))
+
+
+def show_change(console: Console, name: str, arguments: JsonObject) -> None:
+    """Print what a call is about to do, as far as its one-line summary leaves that out."""
+    match name, arguments:
+        case "edit", {"edits": list(edits)}:
+            lines = [line for edit in edits for line in _edit_lines(edit)]
+            _show(console, shorten(lines, PREVIEW_LINES))
+        case "write", {"content": str(content)}:
+            lines = [Line(f"+{line}", "green") for line in plain(content).split("\n")]
+            _show(console, shorten(lines, PREVIEW_LINES))
+        case _, {"command": str(command)} if "\n" in command or len(command) > _SUMMARY_WIDTH:
+            lines = [Line(line) for line in plain(command).split("\n")]
+            _show(console, shorten(lines, COMMAND_LINES), widest=COMMAND_LINES * _WIDEST)
+
+
+def shorten(lines: Sequence[Line], most: int) -> list[Line]:
+    """Return at most *most* of *lines*: the first and the last, and a line that counts the rest."""
+    if len(lines) <= most:
+        return list(lines)
+    head = most // 2
+    tail = most - head - 1
+    left_out = Line(f"… +{len(lines) - head - tail:,} lines", "yellow dim")
+    return [*lines[:head], left_out, *lines[-tail:]]
+
+
+def _show(console: Console, lines: Sequence[Line], widest: int = _WIDEST) -> None:
+    """Print lines, indented; one that is wider than the screen (or *widest*) ends in ``…``."""
+    room = widest
+    if widest == _WIDEST and is_fancy(console):
+        room = max(console.width - len(_INDENT) - 1, 20)
+    for line in lines:
+        text = line.text if len(line.text) <= room else f"{line.text[: room - 1]}…"
+        say(console, f"{_INDENT}{text}".rstrip(), line.style)
+
+
+def _edit_lines(edit: Any) -> Iterator[Line]:
+    if not isinstance(edit, dict):
+        return
+    old, new = plain(str(edit.get("old_text", ""))), plain(str(edit.get("new_text", "")))
+    diff = difflib.unified_diff(old.split("\n"), new.split("\n"), n=2, lineterm="")
+    for line in list(diff)[2:]:
+        if line.startswith("@@"):
+            yield Line("⋮", "dim")
+        else:
+            yield Line(line, _diff_style(line))
+
+
+def _diff_style(line: str) -> str:
+    if line.startswith("+"):
+        return "green"
+    if line.startswith("-"):
+        return "red"
+    return "dim"

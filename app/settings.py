@@ -1,0 +1,70 @@
+"""Settings: flags > environment > defaults. The one place that reads our environment variables."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.errors import UsageError
+from domain.conversation import THINKING_LEVELS
+from infrastructure.model.client import DEFAULT_MODEL
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a person chose for this run.
+
+    *model* and *thinking* are None where no flag says anything: then the conversation's recorded
+    value holds (flag > recorded > default), and a new conversation takes the default.
+    """
+
+    home: Path
+    store: Path
+    cwd: str
+    model: str | None = None
+    default_model: str
+    thinking: str | None = None
+    name: str | None = None
+    offline: bool = False
+    yes: bool = False
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def settings(
+    *,
+    store: str | None = None,
+    model: str | None = None,
+    thinking: str | None = None,
+    name: str | None = None,
+    offline: bool = False,
+    yes: bool = False,
+) -> Settings:
+    """Return the settings of this run, from flags (the arguments) and the environment.
+
+    Raises:
+        UsageError: a value makes no sense.
+    """
+    if thinking is not None and thinking not in THINKING_LEVELS:
+        raise UsageError(f"--thinking {thinking!r}: choose one of {', '.join(THINKING_LEVELS)}")
+    home = Path(os.environ.get("LEFTFOLD_HOME") or "~/.leftfold").expanduser()
+    folder = Path(store).expanduser() if store else home / "conversations"
+    return Settings(
+        home=home,
+        store=folder.absolute(),
+        cwd=_working_directory(),
+        model=model,
+        default_model=os.environ.get("MODEL_ID") or DEFAULT_MODEL,
+        thinking=thinking,
+        name=name,
+        offline=offline,
+        yes=yes,
+        environment={"LEFTFOLD_STORE": str(folder.absolute())},
+    )
+
+
+def _working_directory() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        raise UsageError("the working directory is gone; go to another one first") from None

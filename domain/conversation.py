@@ -1,0 +1,383 @@
+"""The aggregate: what may be said to a conversation (commands), and what it then is (the fold).
+
+State is a left fold over events. `Conversation.when` is the one place where it changes; a command
+checks, then triggers an event, and never touches state itself. The fold tolerates whatever a
+damaged log holds: gaps, entries whose parent is lost, a first event that is not `Started`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+from eventsourcing.domain import BaseAggregate
+
+from domain import events, tree
+from domain.errors import InvalidCommandError, UnknownCallError, UnknownEntryError
+from domain.events import Entry, MessageAppended, Version
+from domain.messages import JsonObject, ToolUseBlock, tool_result_message, user_message
+from domain.text import valid, valid_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import datetime
+
+THINKING_LEVELS = ("off", "low", "medium", "high", "xhigh", "max")
+
+OUTCOME_UNKNOWN = (
+    "The outcome of this call is unknown: it was started, and interrupted before its result was "
+    "recorded. It was not run again; check before you repeat it."
+)
+NEVER_STARTED = "This call was never started: the turn was interrupted before."
+
+
+class Gap(NamedTuple):
+    """Versions *first*…*last* are missing, or unreadable; *leaf* was the leaf just before them."""
+
+    first: Version
+    last: Version
+    leaf: Version | None
+    unreadable: bool = False
+
+
+class Conversation(BaseAggregate[UUID]):
+    """A conversation: a tree of entries, a leaf, and the facts around them."""
+
+    Event = events.Event
+
+    clock: Callable[[], datetime] = staticmethod(events.Event.create_timestamp)
+    """Tells the time of the next event."""
+
+    # -- life ----------------------------------------------------------------------------------
+
+    @classmethod
+    def blank(cls, conversation_id: UUID, timestamp: datetime) -> Conversation:
+        """Return a conversation in which nothing has happened yet (version 0)."""
+        self = cls.__new__(cls)
+        self._begin(conversation_id, timestamp)
+        return self
+
+    def _begin(self, conversation_id: UUID, timestamp: datetime) -> None:
+        self.__base_init__(conversation_id, 0, timestamp)
+        self.cwd: str | None = None
+        self.name: str | None = None
+        self.archived = False
+        self.model: str | None = None
+        self.max_tokens: int | None = None
+        self.thinking_level: str | None = None
+        self.instructions: events.InstructionsChanged | None = None
+        self.origin: events.Forked | None = None
+        self.leaf: Version | None = None
+        self.entries: dict[Version, Entry] = {}
+        self.parents: dict[Version, Version | None] = {}
+        self.labels: dict[Version, str] = {}
+        self.queue: dict[Version, str] = {}
+        self.started_tools: dict[str, list[Version | None]] = {}
+        self.last_turn: events.TurnEnded | None = None
+        self.gaps: list[Gap] = []
+        self.unrecognised: list[events.Unrecognised] = []
+
+    @classmethod
+    def start(
+        cls,
+        conversation_id: UUID,
+        *,
+        timestamp: datetime,
+        cwd: str,
+        program: str = "",
+        version: str = "",
+        metadata: JsonObject | None = None,
+    ) -> Conversation:
+        """Begin a conversation in the directory *cwd*."""
+        self = cls.blank(conversation_id, timestamp)
+        self._trigger(
+            events.Started,
+            timestamp=timestamp,
+            cwd=cwd,
+            program=program,
+            version=version,
+            metadata=valid_json(metadata or {}),
+        )
+        return self
+
+    @classmethod
+    def replay(
+        cls, conversation: Conversation | None, stream: Iterable[events.Event]
+    ) -> Conversation | None:
+        """Fold *stream* into *conversation*, or into a new one; None if there is no event.
+
+        A projector function for the library's `Repository.get`.
+        """
+        for event in stream:
+            if conversation is None:
+                conversation = cls.blank(event.originator_id, event.timestamp)
+            conversation.fold(event)
+        return conversation
+
+    # -- the fold ------------------------------------------------------------------------------
+
+    def fold(self, event: events.Event) -> None:
+        """Change state by *event*, whose version rises; a repeated version is ignored."""
+        version = event.originator_version
+        if version <= self._version:
+            return
+        if version > self._version + 1:
+            self.gaps.append(Gap(self._version + 1, version - 1, self.leaf))
+        self._version = version
+        self._modified_on = event.timestamp
+        self.when(event)
+
+    def when(self, event: events.Event) -> None:  # noqa: C901, PLR0912 - one flat table of all events
+        """Change state by what *event* says happened."""
+        match event:
+            case Entry(originator_version=version, parent=parent):
+                self.entries[version] = event
+                self.parents[version] = self._resolve(parent, before=version)
+                self.leaf = version
+                self.last_turn = None
+            case events.ToolStarted(tool_use_id=tool_use_id):
+                self.started_tools.setdefault(tool_use_id, []).append(self.leaf)
+            case events.TurnEnded():
+                self.last_turn = event
+            case events.LeafMoved(target=target):
+                self.leaf = self._resolve(target, before=event.originator_version)
+            case events.ModelChanged(model=model, max_tokens=max_tokens):
+                self.model, self.max_tokens = model, max_tokens
+            case events.ThinkingLevelChanged(level=level):
+                self.thinking_level = level
+            case events.InstructionsChanged():
+                self.instructions = event
+            case events.PromptQueued(text=text):
+                self.queue[event.originator_version] = text
+            case events.PromptWithdrawn(target=target):
+                self.queue.pop(target, None)
+            case events.LabelChanged(target=target, label=None):
+                self.labels.pop(target, None)
+            case events.LabelChanged(target=target, label=str(label)):
+                self.labels[target] = label
+            case events.Renamed(name=name):
+                self.name = name
+            case events.Archived(archived=archived):
+                self.archived = archived
+            case events.Started(cwd=cwd):
+                self.cwd = cwd
+            case events.Forked():
+                self.origin = event
+                self.queue.clear()
+            case events.Unrecognised(originator_version=version):
+                self.unrecognised.append(event)
+                self.gaps.append(Gap(version, version, self.leaf, unreadable=True))
+
+    def _resolve(self, target: Version | None, *, before: Version) -> Version | None:
+        """Return the entry that *target* names, or the one that stands in for a lost one.
+
+        An entry that is missing lay in a gap (or was never an entry): what hung from it hangs
+        from the leaf before that gap, the nearest earlier entry of that branch that is left.
+        """
+        if target is None or (target in self.entries and target < before):
+            return target
+        for gap in self.gaps:
+            if gap.first <= target <= gap.last:
+                return gap.leaf
+        return self.leaf
+
+    # -- questions -----------------------------------------------------------------------------
+
+    def path(self, leaf: Version | None) -> tuple[Entry, ...]:
+        """Return the entries from the root to *leaf*.
+
+        Raises:
+            UnknownEntryError: *leaf* is not an entry.
+        """
+        if leaf is not None and leaf not in self.entries:
+            raise UnknownEntryError(leaf)
+        return tuple(self.entries[version] for version in tree.path(self.parents, leaf))
+
+    def open_calls(self) -> tuple[ToolUseBlock, ...]:
+        """Return the calls of the newest assistant message that have no result yet, in order."""
+        return self._newest_calls()[1]
+
+    def _newest_calls(self) -> tuple[Version, tuple[ToolUseBlock, ...]]:
+        """Return the newest assistant message on the path, and its calls without a result."""
+        asked = self._newest_answer(self.leaf)
+        if asked is None:
+            return 0, ()
+        answered: set[str] = set()
+        version = self.leaf
+        while version is not None and version != asked.originator_version:
+            entry = self.entries[version]
+            if isinstance(entry, MessageAppended):
+                answered.update(result.tool_use_id for result in entry.view.tool_results)
+            version = self.parents[version]
+        open_calls: dict[str, ToolUseBlock] = {}
+        for call in asked.view.tool_uses:
+            if call.id not in answered:
+                open_calls.setdefault(call.id, call)
+        return asked.originator_version, tuple(open_calls.values())
+
+    def _newest_answer(self, leaf: Version | None) -> MessageAppended | None:
+        """Return the newest assistant message on the path to *leaf*."""
+        while leaf is not None:
+            entry = self.entries[leaf]
+            if isinstance(entry, MessageAppended) and entry.view.role == "assistant":
+                return entry
+            leaf = self.parents[leaf]
+        return None
+
+    def messages(self) -> tuple[MessageAppended, ...]:
+        """Return the messages on the path to the leaf."""
+        return tuple(e for e in self.path(self.leaf) if isinstance(e, MessageAppended))
+
+    def outcome_of(self, tool_use_id: str, *, asked_at: Version) -> str:
+        """Say what is known of a call without a result that the entry *asked_at* asked for.
+
+        Models use ids again: only a start that belongs to this very call counts. Where events are
+        lost after it, the start may have been among them.
+        """
+        starts = self.started_tools.get(tool_use_id, [])
+        lost = [gap.leaf for gap in self.gaps if gap.first > asked_at]
+        asked = [self._newest_answer(leaf) for leaf in (*starts, *lost)]
+        started = any(entry and entry.originator_version == asked_at for entry in asked)
+        return OUTCOME_UNKNOWN if started else NEVER_STARTED
+
+    # -- commands ------------------------------------------------------------------------------
+
+    def append_prompt(self, text: str) -> None:
+        """Append what the user says.
+
+        Raises:
+            InvalidCommandError: *text* is blank; the API would refuse it (case B4).
+        """
+        if not text.strip():
+            raise InvalidCommandError("A prompt needs some text.")
+        self._append(events.MessageAppended, message=_raw(user_message(text)))
+
+    def append_answer(
+        self,
+        content: list[JsonObject],
+        *,
+        stop_reason: str | None,
+        usage: JsonObject | None = None,
+        response_id: str | None = None,
+        duration: float | None = None,
+        request_digest: str | None = None,
+        request_version: Version | None = None,
+    ) -> None:
+        """Append what the model said: its content blocks as they came."""
+        content = [_recordable(raw) for raw in content]
+        self._append(
+            events.MessageAppended,
+            message=_raw({"role": "assistant", "content": content}),
+            model=self.model,
+            stop_reason=stop_reason,
+            usage=valid_json(usage),
+            response_id=response_id,
+            duration=duration,
+            request_digest=request_digest,
+            request_version=request_version,
+        )
+
+    def start_tool(self, tool_use_id: str) -> None:
+        """Record that a tool is about to run, before it does.
+
+        Raises:
+            UnknownCallError: no such call is open.
+        """
+        self._require_open(tool_use_id)
+        self._trigger(events.ToolStarted, tool_use_id=tool_use_id)
+
+    def append_tool_result(
+        self, tool_use_id: str, content: str | list[JsonObject], *, is_error: bool = False
+    ) -> None:
+        """Append the result of one call. A call has one result, of whatever kind (case A3).
+
+        Raises:
+            UnknownCallError: no such call is open.
+        """
+        self._require_open(tool_use_id)
+        message = tool_result_message(tool_use_id, content, is_error=is_error)
+        self._append(events.MessageAppended, message=_raw(message))
+
+    def close_open_calls(self) -> None:
+        """Answer every open call with what is known: outcome unknown, or never started."""
+        asked_at, calls = self._newest_calls()
+        for call in calls:
+            text = self.outcome_of(call.id, asked_at=asked_at)
+            self.append_tool_result(call.id, text, is_error=True)
+
+    def end_turn(
+        self,
+        outcome: str,
+        *,
+        error: events.TurnError | None = None,
+        spent: JsonObject | None = None,
+    ) -> None:
+        """Record that a turn is over: done, interrupted or failed."""
+        if error is not None:
+            error = events.TurnError(valid(error.type), valid(error.message), error.request_id)
+        self._trigger(events.TurnEnded, outcome=outcome, error=error, spent=valid_json(spent or {}))
+
+    def change_model(self, model: str, *, max_tokens: int) -> None:
+        """Ask *model* from here on, for answers of up to *max_tokens*; recorded if it differs.
+
+        Raises:
+            InvalidCommandError: the model has no name, or may not say a single token.
+        """
+        model = valid(model)
+        if not model.strip():
+            raise InvalidCommandError("A model needs a name.")
+        if max_tokens < 1:
+            raise InvalidCommandError("An answer needs at least one token.")
+        if (model, max_tokens) != (self.model, self.max_tokens):
+            self._trigger(events.ModelChanged, model=model, max_tokens=max_tokens)
+
+    def change_thinking_level(self, level: str) -> None:
+        """Let the model think as hard as *level* says from here on; recorded if it differs."""
+        if level not in THINKING_LEVELS:
+            choices = ", ".join(THINKING_LEVELS)
+            raise InvalidCommandError(f"{level!r} is not a thinking level: {choices}.")
+        if level != self.thinking_level:
+            self._trigger(events.ThinkingLevelChanged, level=level)
+
+    def change_instructions(self, system: str, tools: list[JsonObject]) -> None:
+        """Send this system prompt and these tools from here on; recorded if they differ."""
+        system, raw = valid(system), _raw(tools)
+        now = self.instructions
+        if now is None or (now.system, bytes(now.tools)) != (system, bytes(raw)):
+            self._trigger(events.InstructionsChanged, system=system, tools=raw)
+
+    def rename(self, name: str | None) -> None:
+        """Give the conversation a name; a blank one takes it away."""
+        cleaned = " ".join(valid(name or "").split()) or None
+        if cleaned != self.name:
+            self._trigger(events.Renamed, name=cleaned)
+
+    # -- the common part of commands -----------------------------------------------------------
+
+    def _append(self, event_class: type[Entry], **body: Any) -> None:
+        self._trigger(event_class, parent=self.leaf, **body)
+
+    def _trigger(self, event_class: type[events.Event], **body: Any) -> None:
+        body = {key: valid(item) if isinstance(item, str) else item for key, item in body.items()}
+        self.trigger_event(event_class, **{"timestamp": self.clock(), **body})
+
+    def _require_open(self, tool_use_id: str) -> None:
+        if all(call.id != tool_use_id for call in self.open_calls()):
+            raise UnknownCallError(tool_use_id)
+
+
+def _recordable(raw: JsonObject) -> JsonObject:
+    """Return *raw* as the log can hold it; thinking that had to be changed loses its signature.
+
+    The API takes thinking back byte for byte, or refuses the request (case C2).
+    """
+    block: JsonObject = valid_json(raw)
+    if block != raw and block.get("type") in ("thinking", "redacted_thinking"):
+        return block | {"signature" if block["type"] == "thinking" else "data": ""}
+    return block
+
+
+def _raw(value: Any) -> msgspec.Raw:
+    """Return *value* as undecoded JSON, all text in it made valid."""
+    return msgspec.Raw(msgspec.json.encode(valid_json(value)))

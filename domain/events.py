@@ -1,0 +1,297 @@
+"""Every event of a conversation: names, data and defaults. Nothing here decides.
+
+Events are light and frozen (msgspec structs). The bodies that can be large (messages, system
+prompts, tool definitions) stay undecoded JSON until somebody looks: replaying a log costs what
+parsing its structure costs, and a body is validated by pydantic only where it is used.
+
+Topics are short stable names. `TOPICS` is closed: only these are ever resolved (design, section 3).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime  # noqa: TC003 - msgspec reads the annotations
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from uuid import UUID
+
+import msgspec
+from eventsourcing.domain import CanMutateAggregate
+from pydantic import ValidationError
+
+from domain.messages import JsonObject, Message, blocks_of
+from domain.text import decoded
+
+if TYPE_CHECKING:
+    from domain.conversation import Conversation
+
+Version: TypeAlias = int
+
+NOBODY = UUID(int=0)
+"""The originator of an event that has not been given one yet: the mapper sets it."""
+
+
+class Event(
+    msgspec.Struct, CanMutateAggregate[UUID], frozen=True, kw_only=True, omit_defaults=True
+):
+    """One fact of a conversation."""
+
+    TOPIC: ClassVar[str]
+    class_version: ClassVar[int] = 1
+
+    originator_id: UUID = NOBODY
+    originator_version: Version = 0
+    timestamp: datetime
+
+    def mutate(self, aggregate: Conversation) -> Conversation:  # type: ignore[override]
+        """Fold this event into *aggregate*; the library calls it for every triggered event."""
+        aggregate.fold(self)
+        return aggregate
+
+
+class Entry(Event, frozen=True, kw_only=True):
+    """An event that is a node of the tree. Its id is its version."""
+
+    parent: Version | None
+
+
+# -- facts about the conversation --------------------------------------------------------------
+
+
+class Started(Event, frozen=True, kw_only=True):
+    """A conversation began in the directory *cwd*, created by *program* of *version*."""
+
+    TOPIC = "Started"
+    cwd: str
+    program: str = ""
+    version: str = ""
+    metadata: JsonObject = {}
+
+
+class Forked(Event, frozen=True, kw_only=True):
+    """This log began as a byte prefix of another: events 1…*source_version* of *source_id*."""
+
+    TOPIC = "Forked"
+    source_id: UUID
+    source_version: Version
+    entry: Version | None
+
+
+class ModelChanged(Event, frozen=True, kw_only=True):
+    """The model of the following requests, and how many tokens it may answer with."""
+
+    TOPIC = "ModelChanged"
+    model: str
+    max_tokens: int
+
+
+class ThinkingLevelChanged(Event, frozen=True, kw_only=True):
+    """How hard the model thinks from here on: off, low, medium, high, xhigh or max."""
+
+    TOPIC = "ThinkingLevelChanged"
+    level: str
+
+
+class InstructionsChanged(Event, frozen=True, kw_only=True):
+    """The system prompt and the tool definitions of the following requests."""
+
+    TOPIC = "InstructionsChanged"
+    system: str
+    tools: msgspec.Raw
+
+    @property
+    def tool_definitions(self) -> list[JsonObject]:
+        """The tools as recorded, decoded anew at each call; nothing if they are no list."""
+        tools = decoded(self.tools)
+        if not isinstance(tools, list):
+            return []
+        return [tool for tool in tools if isinstance(tool, dict)]
+
+
+class LabelChanged(Event, frozen=True, kw_only=True):
+    """An entry was given a *label*, or (none) lost it."""
+
+    TOPIC = "LabelChanged"
+    target: Version
+    label: str | None
+
+
+class Renamed(Event, frozen=True, kw_only=True):
+    """The conversation was given a *name*, or (none) lost it."""
+
+    TOPIC = "Renamed"
+    name: str | None
+
+
+class Archived(Event, frozen=True, kw_only=True):
+    """The conversation was put away, or brought back."""
+
+    TOPIC = "Archived"
+    archived: bool
+
+
+class LeafMoved(Event, frozen=True, kw_only=True):
+    """The next entry hangs from *target*, or (none) starts a new root."""
+
+    TOPIC = "LeafMoved"
+    target: Version | None
+
+
+# -- facts about a turn ------------------------------------------------------------------------
+
+
+class ToolStarted(Event, frozen=True, kw_only=True):
+    """A tool is about to run: the intent, recorded before the effect."""
+
+    TOPIC = "ToolStarted"
+    tool_use_id: str
+
+
+class PromptQueued(Event, frozen=True, kw_only=True):
+    """A prompt was typed while a turn ran; *text* is durable from here on."""
+
+    TOPIC = "PromptQueued"
+    text: str
+
+
+class PromptWithdrawn(Event, frozen=True, kw_only=True):
+    """A queued prompt was taken back, or delivered as a message."""
+
+    TOPIC = "PromptWithdrawn"
+    target: Version
+
+
+class TurnError(msgspec.Struct, frozen=True):
+    """Why a turn failed: the error's type and message, and the API's request id."""
+
+    type: str
+    message: str
+    request_id: str | None = None
+
+
+class TurnEnded(Event, frozen=True, kw_only=True):
+    """A turn is over: *outcome* is done, interrupted or failed."""
+
+    TOPIC = "TurnEnded"
+    outcome: str
+    error: TurnError | None = None
+    spent: JsonObject = {}
+
+
+# -- entries -----------------------------------------------------------------------------------
+
+
+class MessageAppended(Entry, frozen=True, kw_only=True):
+    """A message was added to the tree.
+
+    For an assistant's message: *model* is the one that was asked, *request_digest* the digest of
+    the request that it answers, and *request_version* the version of the log from which that
+    request was projected. *duration* is in seconds.
+    """
+
+    TOPIC = "MessageAppended"
+    parent: Version | None
+    message: msgspec.Raw
+    model: str | None = None
+    stop_reason: str | None = None
+    usage: JsonObject | None = None
+    response_id: str | None = None
+    duration: float | None = None
+    request_digest: str | None = None
+    request_version: Version | None = None
+
+    @property
+    def role(self) -> str:
+        """Who speaks: user or assistant."""
+        return str(self.body.get("role"))
+
+    @property
+    def body(self) -> JsonObject:
+        """The message as plain JSON, decoded anew at each call: nothing shared to change."""
+        body = decoded(self.message)
+        return body if isinstance(body, dict) else {}
+
+    @property
+    def blocks(self) -> list[Any]:
+        """The message's raw content blocks."""
+        return blocks_of(self.body.get("content"))
+
+    @cached_property
+    def view(self) -> Message:
+        """The message, validated. One that makes no sense (a hand edit) is shown as text."""
+        try:
+            return Message.model_validate(self.body)
+        except ValidationError:
+            text = bytes(self.message).decode("utf-8", "replace")
+            role = "assistant" if self.model else "user"
+            return Message.model_validate({"role": role, "content": f"(unreadable: {text})"})
+
+
+class Compacted(Entry, frozen=True, kw_only=True):
+    """Everything before *first_kept* is represented by *summary* from here on."""
+
+    TOPIC = "Compacted"
+    parent: Version | None
+    summary: str
+    first_kept: Version | None
+    tokens_before: int = 0
+    model: str | None = None
+    usage: JsonObject | None = None
+    reason: str = ""
+
+
+class BranchSummarized(Entry, frozen=True, kw_only=True):
+    """A branch that ended at *left* was left; *summary* says what happened there."""
+
+    TOPIC = "BranchSummarized"
+    parent: Version | None
+    left: Version = msgspec.field(name="from")
+    summary: str
+    model: str | None = None
+    usage: JsonObject | None = None
+
+
+class NoteAppended(Entry, frozen=True, kw_only=True):
+    """Something other than a message: an embedding program's note, the output of ``!cmd``."""
+
+    TOPIC = "NoteAppended"
+    parent: Version | None
+    kind: str
+    content: str
+    visible: bool
+    """Whether the model sees it."""
+
+
+class Unrecognised(Event, frozen=True, kw_only=True):
+    """A stored event that this version cannot read: kept, skipped, never a failure."""
+
+    TOPIC = "Unrecognised"
+    topic: str
+    state: bytes
+    reason: str
+
+
+TOPICS: MappingProxyType[str, type[Event]] = MappingProxyType(
+    {
+        event.TOPIC: event
+        for event in (
+            Started,
+            Forked,
+            MessageAppended,
+            Compacted,
+            BranchSummarized,
+            NoteAppended,
+            ModelChanged,
+            ThinkingLevelChanged,
+            InstructionsChanged,
+            ToolStarted,
+            PromptQueued,
+            PromptWithdrawn,
+            TurnEnded,
+            LeafMoved,
+            LabelChanged,
+            Renamed,
+            Archived,
+        )
+    }
+)

@@ -1,0 +1,159 @@
+"""Messages and their content blocks, in the form of the Messages API.
+
+A message is stored as plain JSON (`JsonObject`), exactly as it came. The pydantic models here are
+the typed view of it: they check what a program relies on, and keep unknown block types and
+unknown keys verbatim, so that what a newer model sends goes back out as it came.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+Json: TypeAlias = Any
+JsonObject: TypeAlias = dict[str, Any]
+Role: TypeAlias = Literal["user", "assistant"]
+
+
+class Block(BaseModel):
+    """A content block of any type. Unknown types are instances of this class itself."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    type: str
+
+
+class TextBlock(Block):
+    """Plain text."""
+
+    type: Literal["text"] = "text"
+    text: str
+
+
+class ThinkingBlock(Block):
+    """A model's reasoning. Byte-exact and signed, or the API refuses it (case C2)."""
+
+    type: Literal["thinking"] = "thinking"
+    thinking: str
+    signature: str = ""
+
+
+class RedactedThinkingBlock(Block):
+    """Reasoning that only the model can read."""
+
+    type: Literal["redacted_thinking"] = "redacted_thinking"
+    data: str
+
+
+class ToolUseBlock(Block):
+    """A call of a tool, asked for by the model."""
+
+    type: Literal["tool_use"] = "tool_use"
+    id: str
+    name: str
+    input: JsonObject
+
+
+class ToolResultBlock(Block):
+    """The answer to one call."""
+
+    type: Literal["tool_result"] = "tool_result"
+    tool_use_id: str
+    content: str | list[Json] = ""
+    is_error: bool = False
+
+    # Whatever its content is, it answers the call: a result that did not count as one would be
+    # answered a second time (case A3).
+    @field_validator("content", mode="before")
+    @classmethod
+    def _content(cls, content: Json) -> Json:
+        return content if isinstance(content, str | list) else ""
+
+    @field_validator("is_error", mode="before")
+    @classmethod
+    def _is_error(cls, is_error: Json) -> bool:
+        return is_error is True
+
+    @property
+    def text(self) -> str:
+        """The result's text; blocks that are not text are named in brackets."""
+        if isinstance(self.content, str):
+            return self.content
+        parts = [part for part in self.content if isinstance(part, dict)]
+        return "\n".join(str(part.get("text", f"[{part.get('type')}]")) for part in parts)
+
+
+_BLOCK_TYPES: dict[str, type[Block]] = {
+    "text": TextBlock,
+    "thinking": ThinkingBlock,
+    "redacted_thinking": RedactedThinkingBlock,
+    "tool_use": ToolUseBlock,
+    "tool_result": ToolResultBlock,
+}
+
+
+def block(raw: Json) -> Block:
+    """Return the typed view of one raw content block.
+
+    A block of an unknown type, or one that does not have the shape of its type (a hand-edited
+    log), becomes a plain `Block` that still carries everything.
+    """
+    if not isinstance(raw, dict):
+        return Block(type="unreadable", value=raw)  # type: ignore[call-arg]
+    kind = raw.get("type")
+    try:
+        return _BLOCK_TYPES.get(str(kind), Block).model_validate(raw)
+    except ValidationError:
+        return Block.model_validate({**raw, "type": str(kind)})
+
+
+class Message(BaseModel):
+    """One message: who speaks, and the blocks of what is said."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    role: Role
+    content: tuple[Block, ...] = Field(default=())
+
+    @field_validator("content", mode="before")
+    @classmethod
+    def _typed_blocks(cls, content: Json) -> tuple[Block, ...]:
+        return tuple(block(raw) for raw in blocks_of(content))
+
+    @property
+    def text(self) -> str:
+        """The text blocks, joined by line breaks."""
+        return "\n".join(part.text for part in self.content if isinstance(part, TextBlock))
+
+    @property
+    def tool_uses(self) -> tuple[ToolUseBlock, ...]:
+        """The calls that this message asks for, in order."""
+        return tuple(part for part in self.content if isinstance(part, ToolUseBlock))
+
+    @property
+    def tool_results(self) -> tuple[ToolResultBlock, ...]:
+        """The results that this message carries, in order."""
+        return tuple(part for part in self.content if isinstance(part, ToolResultBlock))
+
+
+def blocks_of(content: Json) -> list[Json]:
+    """Return *content*, which the API allows to be a string, as a list of raw blocks."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return list(content) if isinstance(content, list | tuple) else []
+
+
+def user_message(text: str) -> JsonObject:
+    """Return the raw message in which a user says *text*."""
+    return {"role": "user", "content": [{"type": "text", "text": text}]}
+
+
+def tool_result_message(
+    tool_use_id: str, content: str | list[JsonObject], *, is_error: bool
+) -> JsonObject:
+    """Return the raw message that answers one tool call."""
+    result: JsonObject = {"type": "tool_result", "tool_use_id": tool_use_id, "content": content}
+    if is_error:
+        result["is_error"] = True
+    return {"role": "user", "content": [result]}

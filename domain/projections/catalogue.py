@@ -1,0 +1,61 @@
+"""The catalogue: one row per conversation, enough to find it again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from domain.events import Archived, MessageAppended, ModelChanged, Renamed, Started
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+    from uuid import UUID
+
+    from domain.events import Event, Version
+
+TITLE_LENGTH = 80
+
+
+class Row(NamedTuple):
+    """What a list shows of one conversation. *events* is the version of its last event."""
+
+    id: UUID
+    events: Version
+    created: datetime
+    updated: datetime
+    cwd: str | None
+    title: str
+    name: str | None
+    model: str | None
+    archived: bool
+
+
+def row(head: Iterable[Event], last: Event) -> Row:
+    """Return the row of a conversation from its first events and its *last* one."""
+    events = [*head, last]
+    name = cwd = model = None
+    archived = False
+    prompt = ""
+    for event in events:
+        match event:
+            case Started(cwd=value):
+                cwd = value
+            case Renamed(name=value):
+                name = value
+            case ModelChanged(model=value):
+                model = value
+            case Archived(archived=flag):
+                archived = flag
+            case MessageAppended() if not prompt and event.role == "user":
+                prompt = " ".join(event.view.text.split())
+    return Row(
+        id=last.originator_id,
+        events=last.originator_version,
+        created=events[0].timestamp,
+        updated=last.timestamp,
+        cwd=cwd,
+        title=name or prompt[:TITLE_LENGTH],
+        name=name,
+        model=model,
+        archived=archived,
+    )

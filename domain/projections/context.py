@@ -1,0 +1,319 @@
+"""The context: the exact body of the request that the model gets. Path in, Messages API out.
+
+The log is never repaired, this projection is (design, section 3, rule 2). Whatever stands on a
+path, what comes out is a request that the API accepts: roles alternate, beginning and ending with
+the user; every tool call is answered exactly once, in the next user message, in call order; ids
+are valid and unique; nothing is blank; thinking goes back only signed and to the model it came
+from. It is pure and deterministic, and on one branch each request extends the one before, block
+by block, so that prompt caches hold.
+
+Four passes, in this order: `_since_compaction` (which entries), `_parts` (what each says),
+`_Pairing` (calls, results, roles), and the body around the messages.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from domain.conversation import THINKING_LEVELS
+from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
+from domain.messages import blocks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from domain.conversation import Conversation
+    from domain.events import Version
+    from domain.messages import JsonObject
+
+PROJECTION = "p1"
+"""The version of this projection: requests of logs written under another one may differ."""
+
+INTERRUPTED = "(Your previous answer was interrupted before it was finished.)"
+LOST = "(A message is missing here: this part of the conversation was lost.)"
+CONTINUE = "(Continue.)"
+NO_OUTPUT = "(no output)"
+
+_UNKNOWN_MODEL = "unknown"
+_DEFAULT_MAX_TOKENS = 8192
+_VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_VALID_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_URL = re.compile(r"https?://\S+")
+_IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_THINKING = ("thinking", "redacted_thinking")
+_CHECKED_KINDS = ("text", *_THINKING, "tool_use", "tool_result", "image", "document")
+_CUT_SHORT = ("interrupted", "failed")
+
+
+def context(conversation: Conversation, leaf: Version | None) -> JsonObject:
+    """Return the request body for the path to *leaf*, with the facts as they are now.
+
+    Raises:
+        UnknownEntryError: *leaf* is not an entry.
+    """
+    model = (conversation.model or "").strip() and conversation.model
+    body: JsonObject = {
+        "model": model or _UNKNOWN_MODEL,
+        "max_tokens": max(conversation.max_tokens or _DEFAULT_MAX_TOKENS, 1),
+        "messages": _messages(conversation, conversation.path(leaf)),
+        "stream": True,
+    }
+    instructions = conversation.instructions
+    if instructions is not None:
+        if instructions.system.strip():
+            body["system"] = instructions.system
+        tools = _tools(instructions.tool_definitions)
+        if tools:
+            body["tools"] = tools
+    level = conversation.thinking_level
+    if level != "off" and level in THINKING_LEVELS:
+        body["thinking"] = {"type": "adaptive"}
+        body["output_config"] = {"effort": level}
+    return body
+
+
+def _tools(definitions: Sequence[JsonObject]) -> list[JsonObject]:
+    """Return the definitions that the API takes: well named, each name once, with a schema."""
+    tools: dict[str, JsonObject] = {}
+    for raw in definitions:
+        name, schema = raw.get("name"), raw.get("input_schema")
+        custom = raw.get("type", "custom") == "custom"
+        described = isinstance(raw.get("description", ""), str)
+        has_schema = isinstance(schema, dict) and schema.get("type") == "object"
+        if isinstance(name, str) and _is_name(name) and (not custom or (described and has_schema)):
+            tools.setdefault(name, _without_breakpoint(raw))
+    return list(tools.values())
+
+
+def _messages(conversation: Conversation, path: Sequence[Entry]) -> list[JsonObject]:
+    pairing = _Pairing(conversation)
+    for part in _parts(conversation, _since_compaction(path), conversation.model):
+        pairing.add(part)
+    return pairing.finish()
+
+
+# -- which entries -----------------------------------------------------------------------------
+
+
+def _since_compaction(path: Sequence[Entry]) -> Sequence[Entry]:
+    """Return the newest compaction, what it kept, and what came after; or the whole path."""
+    for index in range(len(path) - 1, -1, -1):
+        newest = path[index]
+        if isinstance(newest, Compacted):
+            first = newest.first_kept
+            kept = [
+                entry
+                for entry in path[:index]
+                if first is not None
+                and entry.originator_version >= first
+                and not isinstance(entry, Compacted)
+            ]
+            return [newest, *kept, *path[index + 1 :]]
+    return path
+
+
+# -- what each entry says ----------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    """What one entry says: blocks that the API accepts in a message of that role."""
+
+    role: str
+    blocks: list[JsonObject]
+    version: Version
+    follows_loss: bool = False
+    """Whether what came right before it is missing in the log."""
+
+
+def _parts(
+    conversation: Conversation, entries: Sequence[Entry], model: str | None
+) -> Iterator[_Part]:
+    for entry in entries:
+        version = entry.originator_version
+        match entry:
+            case MessageAppended():
+                lost = conversation.parents[version] != entry.parent
+                yield from _message_parts(entry, model, follows_loss=lost)
+            case Compacted(summary=summary):
+                text = f"Summary of the conversation so far:\n\n{summary}"
+                yield _Part("user", _text(text), version)
+            case BranchSummarized(summary=summary):
+                text = f"Summary of a branch of this conversation that was left:\n\n{summary}"
+                yield _Part("user", _text(text), version)
+            case NoteAppended(visible=True, content=content):
+                yield _Part("user", _text(content), version)
+
+
+def _message_parts(
+    entry: MessageAppended, model: str | None, *, follows_loss: bool
+) -> Iterator[_Part]:
+    body, version = entry.body, entry.originator_version
+    blocks = [raw for raw in blocks_of(body.get("content")) if isinstance(raw, dict)]
+    if body.get("role") == "user":
+        said = [block for raw in blocks if (block := _of_user(raw))]
+        yield _Part("user", said, version)
+    elif body.get("role") == "assistant":
+        same_model = entry.model is not None and entry.model == model
+        said = [block for raw in blocks if (block := _of_assistant(raw, same_model=same_model))]
+        while said and said[-1]["type"] in _THINKING:
+            said.pop()  # the API refuses a message that ends in thinking
+        yield _Part("assistant", said, version, follows_loss)
+        if entry.stop_reason in _CUT_SHORT:
+            yield _Part("user", _text(INTERRUPTED), version)
+
+
+def _text(text: str) -> list[JsonObject]:
+    return [{"type": "text", "text": text}] if text.strip() else []
+
+
+def _of_user(raw: JsonObject) -> JsonObject | None:
+    """Return *raw* as the API takes it from a user; None for what it would refuse."""
+    match raw:
+        case {"type": "text", "text": str(text)} if text.strip():
+            return {"type": "text", "text": text}
+        case {"type": "image" | "document" as kind, "source": source} if _is_source(kind, source):
+            return {"type": kind, "source": source}
+        case {"type": "tool_result", "tool_use_id": str()}:
+            return raw
+        case _:
+            return None
+
+
+def _of_assistant(raw: JsonObject, *, same_model: bool) -> JsonObject | None:
+    """Return *raw*, verbatim if possible, as the API takes it back; None for what it refuses."""
+    match raw:
+        case {"type": "text", "text": str(text)} if text.strip():
+            return _plain(raw)
+        case {"type": "thinking", "thinking": str(), "signature": str(proof)} | {
+            "type": "redacted_thinking",
+            "data": str(proof),
+        } if same_model and proof:
+            return _plain(raw)
+        case {"type": "tool_use", "id": str(), "name": str(name), "input": dict()}:
+            if _is_name(name):
+                return _plain(raw)
+            return _plain(raw) | {"name": re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:128] or "unnamed"}
+        case {"type": str(kind)} if kind not in _CHECKED_KINDS:
+            return _without_breakpoint(raw)
+        case _:
+            return None
+
+
+def _is_name(name: str) -> bool:
+    return _VALID_NAME.fullmatch(name) is not None
+
+
+def _is_source(kind: str, source: Any) -> bool:
+    """Whether the API takes *source* for a block of that *kind*."""
+    match source:
+        case {"type": "base64", "media_type": str(media_type), "data": str(data)}:
+            return (kind == "document" or media_type in _IMAGE_TYPES) and _is_base64(data)
+        case {"type": "text", "data": str(data)}:
+            return kind == "document" and data.strip() != ""
+        case {"type": "url", "url": str(url)}:
+            return _URL.fullmatch(url) is not None
+        case _:
+            return False
+
+
+def _is_base64(data: str) -> bool:
+    try:
+        return base64.b64decode(data, validate=True) != b""
+    except ValueError:
+        return False
+
+
+def _plain(raw: JsonObject) -> JsonObject:
+    """Return *raw* without breakpoints and without the nulls that dumping models adds (Z15)."""
+    return {k: item for k, item in _without_breakpoint(raw).items() if item is not None}
+
+
+def _without_breakpoint(raw: JsonObject) -> JsonObject:
+    return {k: item for k, item in raw.items() if k != "cache_control"}
+
+
+# -- calls, results, roles ---------------------------------------------------------------------
+
+
+class _Pairing:
+    """Lays parts out as messages: alternating roles, every call answered once, in call order."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._messages: list[JsonObject] = []
+        self._used_ids: set[str] = set()
+        self._calls: dict[str, str] = {}  # id in the log -> id in the request
+        self._asked_at: Version = 0
+        self._results: dict[str, JsonObject] = {}
+        self._said: list[JsonObject] = []
+
+    def add(self, part: _Part) -> None:
+        """Add what one entry says."""
+        if part.role == "assistant":
+            if part.blocks:
+                # Two answers in a row, and nothing lost: the second was asked for like this.
+                self._end_user_message(otherwise=LOST if part.follows_loss else CONTINUE)
+                self._begin_assistant_message(part)
+            return
+        for raw in part.blocks:
+            if raw.get("type") != "tool_result":
+                self._said.append(raw)
+            elif raw["tool_use_id"] in self._calls:
+                self._results.setdefault(raw["tool_use_id"], raw)
+
+    def finish(self) -> list[JsonObject]:
+        """Return the messages; the last is the user's."""
+        self._end_user_message(otherwise=CONTINUE)
+        return self._messages
+
+    def _begin_assistant_message(self, part: _Part) -> None:
+        self._calls, self._results, self._asked_at = {}, {}, part.version
+        content: list[JsonObject] = []
+        for raw in part.blocks:
+            if raw.get("type") != "tool_use":
+                content.append(raw)
+            elif raw["id"] not in self._calls:
+                self._calls[raw["id"]] = self._unique_id(raw["id"])
+                content.append(raw | {"id": self._calls[raw["id"]]})
+        self._messages.append({"role": "assistant", "content": content})
+
+    def _end_user_message(self, *, otherwise: str) -> None:
+        content = [self._answer(tool_use_id) for tool_use_id in self._calls]
+        content += self._said or ([] if content else _text(otherwise))
+        self._messages.append({"role": "user", "content": content})
+        self._calls, self._said = {}, []
+
+    def _answer(self, tool_use_id: str) -> JsonObject:
+        result = self._results.get(tool_use_id)
+        if result is None:
+            text = self._conversation.outcome_of(tool_use_id, asked_at=self._asked_at)
+            result = {"content": text, "is_error": True}
+        answer: JsonObject = {
+            "type": "tool_result",
+            "tool_use_id": self._calls[tool_use_id],
+            "content": _result_content(result.get("content")),
+        }
+        return answer | {"is_error": True} if result.get("is_error") is True else answer
+
+    def _unique_id(self, tool_use_id: str) -> str:
+        """Return a valid id that no other call of the request has; a good one stays (case L1)."""
+        base = tool_use_id
+        if _VALID_ID.fullmatch(base) is None:
+            base = re.sub(r"[^a-zA-Z0-9_-]", "_", tool_use_id)[:100] or "call"
+        unique, count = base, 1
+        while unique in self._used_ids:
+            count += 1
+            unique = f"{base[:100]}_{count}"
+        self._used_ids.add(unique)
+        return unique
+
+
+def _result_content(content: Any) -> str | list[JsonObject]:
+    if isinstance(content, str):
+        return content if content.strip() else NO_OUTPUT
+    if not isinstance(content, list):
+        return NO_OUTPUT
+    parts = (_of_user(raw) for raw in content if isinstance(raw, dict))
+    return [part for part in parts if part and part["type"] != "tool_result"] or NO_OUTPUT

@@ -1,0 +1,101 @@
+"""The transcript: a path as people read it, gaps and damage included."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from domain.events import BranchSummarized, Compacted, MessageAppended, NoteAppended
+from domain.messages import (
+    RedactedThinkingBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from domain.conversation import Conversation, Gap
+    from domain.events import Entry, Version
+    from domain.messages import Block, JsonObject
+
+Kind: TypeAlias = Literal[
+    "user", "assistant", "thinking", "tool_use", "tool_result", "summary", "note", "gap", "other"
+]
+
+
+class Item(NamedTuple):
+    """One thing that was said, done or lost.
+
+    *version* is the entry's; *data* the raw block where there is more than text in it.
+    """
+
+    kind: Kind
+    version: Version
+    timestamp: datetime
+    text: str
+    data: JsonObject
+    label: str | None = None
+
+
+def transcript(conversation: Conversation, leaf: Version | None) -> tuple[Item, ...]:
+    """Return what is on the path to *leaf*, in order.
+
+    Raises:
+        UnknownEntryError: *leaf* is not an entry.
+    """
+    items = _gap_items(conversation, None, conversation.created_on)
+    for entry in conversation.path(leaf):
+        label = conversation.labels.get(entry.originator_version)
+        items += [item._replace(label=label) for item in _items(entry)]
+        items += _gap_items(conversation, entry.originator_version, entry.timestamp)
+    return tuple(items)
+
+
+def _gap_items(conversation: Conversation, leaf: Version | None, time: datetime) -> list[Item]:
+    """Return what was lost, or is unreadable, right after the entry *leaf*."""
+    return [
+        Item("gap", gap.first, time, _gap_text(gap), {})
+        for gap in conversation.gaps
+        if gap.leaf == leaf
+    ]
+
+
+def _gap_text(gap: Gap) -> str:
+    if gap.unreadable:
+        return f"1 event that this version cannot read ({gap.first})"
+    lost = gap.last - gap.first + 1
+    return f"{lost} event{'s' if lost > 1 else ''} lost here ({gap.first}-{gap.last})"
+
+
+def _items(entry: Entry) -> Iterator[Item]:
+    version, time = entry.originator_version, entry.timestamp
+    match entry:
+        case MessageAppended():
+            for part in entry.view.content:
+                yield _block_item(entry, part)
+        case Compacted(summary=summary) | BranchSummarized(summary=summary):
+            yield Item("summary", version, time, summary, {})
+        case NoteAppended(content=content, kind=kind, visible=visible):
+            yield Item("note", version, time, content, {"kind": kind, "visible": visible})
+
+
+def _block_item(entry: MessageAppended, part: Block) -> Item:
+    version, time = entry.originator_version, entry.timestamp
+    raw = part.model_dump(exclude_unset=True)
+    match part:
+        case TextBlock(text=text):
+            kind: Kind = "assistant" if entry.view.role == "assistant" else "user"
+            return Item(kind, version, time, text, {})
+        case ThinkingBlock(thinking=text):
+            return Item("thinking", version, time, text, {})
+        case RedactedThinkingBlock():
+            return Item("thinking", version, time, "(redacted)", {})
+        case ToolUseBlock(name=name):
+            return Item("tool_use", version, time, name, raw)
+        case ToolResultBlock():
+            return Item("tool_result", version, time, part.text, raw)
+        case _:
+            return Item("other", version, time, f"({part.type})", raw)

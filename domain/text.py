@@ -1,0 +1,74 @@
+"""Make text valid: whatever enters is UTF-8 without lone surrogates before it is recorded."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import msgspec
+
+MAX_NESTING = 320
+"""How deep recorded JSON may nest: far below what stops the parsers, wherever they are called."""
+
+TOO_DEEP = "(nested too deeply)"
+
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+def valid(text: str) -> str:
+    """Return *text* with every lone surrogate replaced by U+FFFD.
+
+    Lone surrogates come from ``surrogateescape`` decoding (undecodable bytes in arguments, file
+    names, stdin under ``LC_ALL=C``), from models and from truncated emoji. They pass `json.dumps`
+    and then break every strict encoder (cases E3, Z3-Z5).
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # A high and a low half that stand side by side are one character, not two errors.
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return "".join(_REPLACEMENT if "\ud800" <= char <= "\udfff" else char for char in text)
+    return text
+
+
+def valid_json(value: Any, *, depth: int = MAX_NESTING) -> Any:
+    """Return a copy of the JSON-like *value* that every JSON parser reads back as it is.
+
+    Every string, keys too, is valid; NaN and infinities, which JSON does not have, are None; what
+    nests deeper than *depth* is replaced by `TOO_DEEP` (cases Z5-Z7).
+    """
+    match value:
+        case str():
+            return valid(value)
+        case dict() | list() | tuple() if depth == 0:
+            return TOO_DEEP
+        case dict():
+            copy = {}
+            for key, item in value.items():  # no comprehension: half the stack on Python 3.11
+                copy[valid(str(key))] = valid_json(item, depth=depth - 1)
+            return copy
+        case list() | tuple():
+            items = []
+            for item in value:
+                items.append(valid_json(item, depth=depth - 1))  # noqa: PERF401 - as above
+            return items
+        case float() if not math.isfinite(value):
+            return None
+        case _:
+            return value
+
+
+def decoded(raw: bytes | msgspec.Raw) -> Any:
+    """Return the value of the JSON *raw*, whatever an old or edited log holds; None for no JSON.
+
+    What strict parsers refuse (escaped lone surrogates, bytes that are not UTF-8, NaN, 1e999) is
+    read as the standard library does and then made valid (cases E3, Z4, Z7).
+    """
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        try:
+            return valid_json(json.loads(bytes(raw).decode("utf-8", "replace"), strict=False))
+        except (ValueError, RecursionError):
+            return None

@@ -1,0 +1,1 @@
+"""Where events are kept, who answers, and what acts on the machine."""

@@ -1,0 +1,186 @@
+"""What can go wrong outside the domain. Three roots, one picture.
+
+::
+
+    eventsourcing.persistence.PersistenceError
+    └── StoreError                      where events are kept
+        ├── SettingsError               a setting that means nothing
+        ├── InvalidIdError              + ProgrammingError: an id that is not a UUID
+        ├── InvalidEventError           + DataError: an event that a log cannot hold
+        ├── VersionConflictError        + IntegrityError: somebody else was first
+        ├── LogExistsError              + IntegrityError: a new log would replace an old one
+        ├── LogMissingError             + OperationalError: there is no such log
+        ├── LogReplacedError            + OperationalError: the file went away while in use
+        ├── NewerFormatError            + NotSupportedError: written by a newer Leftfold
+        ├── LockTimeoutError            + OperationalError: locked by another process
+        ├── LeaseHeldError              + OperationalError: open in another program
+        ├── ReadError                   + OperationalError: the system refused to read
+        └── WriteError                  + OperationalError: nothing of the save is kept
+
+    ModelError                          who answers
+    ToolError                           what acts on the machine
+
+Every `StoreError` carries the path it is about. ``OSError`` never leaves this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eventsourcing.persistence import (
+    DataError,
+    IntegrityError,
+    NotSupportedError,
+    OperationalError,
+    PersistenceError,
+    ProgrammingError,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from uuid import UUID
+
+
+class StoreError(PersistenceError):
+    """Base of everything that can go wrong with a store.
+
+    Attributes:
+        path: The file or folder it is about, if there is one.
+    """
+
+    def __init__(self, message: str, *, path: Path | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class SettingsError(StoreError):
+    """A setting has a value that means nothing."""
+
+
+class InvalidIdError(StoreError, ProgrammingError):
+    """An originator id that is not a UUID: ids never become paths."""
+
+    def __init__(self, originator_id: object) -> None:
+        super().__init__(f"{originator_id!r} is not a UUID; a store is addressed by UUIDs only")
+
+
+class InvalidEventError(StoreError, DataError):
+    """An event that a log cannot hold: a version out of range, a topic that is not text."""
+
+
+class VersionConflictError(StoreError, IntegrityError):
+    """A new event's version is not above the log's last one; nothing was written.
+
+    Attributes:
+        originator_id: The conversation.
+        version: The version that was offered.
+        last: The last version of the log, or of the same call.
+    """
+
+    def __init__(self, originator_id: UUID, version: int, last: int, *, path: Path) -> None:
+        super().__init__(
+            f"version {version} of {originator_id} is not above version {last}", path=path
+        )
+        self.originator_id = originator_id
+        self.version = version
+        self.last = last
+
+
+class LogExistsError(StoreError, IntegrityError):
+    """A new log was to be created where one is already."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path}: there is a log already", path=path)
+
+
+class LogMissingError(StoreError, OperationalError):
+    """A log that was asked for is not in the store."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path}: no such log", path=path)
+
+
+class LogReplacedError(StoreError, OperationalError):
+    """A log was deleted, or another file took its name, while it was in use."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path}: the log was deleted or replaced; nothing was written", path=path)
+
+
+class NewerFormatError(StoreError, NotSupportedError):
+    """A log in a format that only a newer version can read.
+
+    Attributes:
+        format: What the file's header says.
+    """
+
+    def __init__(self, path: Path | None, file_format: str) -> None:
+        where = f"{path}: " if path else ""
+        super().__init__(f"{where}format {file_format!r} is newer than this program", path=path)
+        self.format = file_format
+
+
+class LockTimeoutError(StoreError, OperationalError):
+    """A kernel lock stayed with another process for too long."""
+
+    def __init__(self, path: Path, seconds: float) -> None:
+        super().__init__(f"{path}: locked by another process for {seconds:g} s", path=path)
+
+
+class LeaseHeldError(StoreError, OperationalError):
+    """Another program has this conversation open.
+
+    Attributes:
+        holder: What the holder wrote about itself (pid, host, program, since): a hint, not proof.
+    """
+
+    def __init__(self, path: Path, holder: dict[str, str | int]) -> None:
+        who = ", ".join(f"{name} {value}" for name, value in holder.items()) or "unknown"
+        super().__init__(f"conversation {path.name} is open in another program ({who})", path=path)
+        self.holder = holder
+
+
+class ReadError(StoreError, OperationalError):
+    """The operating system refused to read a file."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(f"{path}: cannot be read: {_reason(error)}", path=path)
+
+
+class WriteError(StoreError, OperationalError):
+    """The operating system refused a write or a sync; nothing of the save is kept."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(f"{path}: not saved: {_reason(error)}", path=path)
+        self.errno = error.errno
+
+
+class ModelError(Exception):
+    """There is no answer from the model, or it broke off.
+
+    Attributes:
+        kind: What the API or the transport calls it (``overloaded_error``, ``ReadTimeout`` …).
+        status: The HTTP status, if there was one.
+        request_id: The API's name for the request, if it said one.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str = "model_error",
+        status: int | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.status = status
+        self.request_id = request_id
+
+
+class ToolError(Exception):
+    """Base of everything that a tool can fail with; the text is for the model to read."""
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)

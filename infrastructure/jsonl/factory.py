@@ -1,0 +1,121 @@
+"""From the environment to recorders. The names and their defaults are documented here only.
+
+==================== ===============================================================================
+``LEFTFOLD_STORE``      The folder of the logs; default ``$LEFTFOLD_HOME/conversations``.
+``LEFTFOLD_HOME``       Where Leftfold keeps its things; default ``~/.leftfold``.
+``LEFTFOLD_DURABILITY`` ``fsync`` (default): a save returns when it is on the disk. ``os``: when the
+                        operating system has it; it survives a crash of the program, not of the machine.
+==================== ===============================================================================
+
+As with every name of the library, ``<APPLICATION NAME>_<NAME>`` comes first.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from eventsourcing.persistence import InfrastructureFactory
+from eventsourcing.utils import resolve_topic
+
+from infrastructure.errors import SettingsError
+from infrastructure.jsonl.recorders import (
+    SNAPSHOTS,
+    JSONLAggregateRecorder,
+    JSONLApplicationRecorder,
+    JSONLProcessRecorder,
+    JSONLSnapshotRecorder,
+    JSONLTrackingRecorder,
+)
+from infrastructure.jsonl.store import Store
+
+if TYPE_CHECKING:
+    from eventsourcing.persistence import (
+        AggregateRecorder,
+        ApplicationRecorder,
+        ProcessRecorder,
+    )
+    from eventsourcing.utils import Environment, EnvType
+
+_DURABILITIES: Final = {"fsync": True, "os": False}
+
+
+class JSONLFactory(InfrastructureFactory[JSONLTrackingRecorder]):
+    """Makes recorders that share one store."""
+
+    LEFTFOLD_STORE = "LEFTFOLD_STORE"
+    LEFTFOLD_HOME = "LEFTFOLD_HOME"
+    LEFTFOLD_DURABILITY = "LEFTFOLD_DURABILITY"
+
+    aggregate_recorder_class = JSONLAggregateRecorder
+    snapshot_recorder_class = JSONLSnapshotRecorder
+    application_recorder_class = JSONLApplicationRecorder
+    tracking_recorder_class = JSONLTrackingRecorder
+    process_recorder_class = JSONLProcessRecorder
+
+    def __init__(self, env: Environment | EnvType | None) -> None:
+        super().__init__(env)
+        self.store = Store(self._path(), durable=self._durable())
+        self._snapshots = Store(self.store.path / SNAPSHOTS, durable=False)
+
+    def aggregate_recorder(self, purpose: str = "events") -> AggregateRecorder:
+        """Return a recorder of events, or of snapshots if that is the *purpose*."""
+        if purpose == "snapshots":
+            return self.snapshot_recorder_class(self._snapshots)
+        return self.aggregate_recorder_class(self.store)
+
+    def application_recorder(self) -> ApplicationRecorder:
+        """Return a recorder of events in one order."""
+        topic = self.env.get(self.APPLICATION_RECORDER_TOPIC)
+        cls: type[JSONLApplicationRecorder] = (
+            resolve_topic(topic) if topic else self.application_recorder_class
+        )
+        assert issubclass(cls, JSONLApplicationRecorder)
+        return cls(self.store)
+
+    def tracking_recorder(
+        self, tracking_recorder_class: type[JSONLTrackingRecorder] | None = None
+    ) -> JSONLTrackingRecorder:
+        """Return a recorder of positions."""
+        cls = tracking_recorder_class
+        if cls is None:
+            topic = self.env.get(self.TRACKING_RECORDER_TOPIC)
+            cls = resolve_topic(topic) if topic else self.tracking_recorder_class
+        assert issubclass(cls, JSONLTrackingRecorder)
+        return cls(self.store)
+
+    def process_recorder(self) -> ProcessRecorder:
+        """Return a recorder of events with positions."""
+        topic = self.env.get(self.PROCESS_RECORDER_TOPIC)
+        cls: type[JSONLProcessRecorder] = (
+            resolve_topic(topic) if topic else self.process_recorder_class
+        )
+        assert issubclass(cls, JSONLProcessRecorder)
+        return cls(self.store)
+
+    def close(self) -> None:
+        """Close the files of the store."""
+        self.store.close()
+        self._snapshots.close()
+
+    def _path(self) -> Path:
+        store = self.env.get(self.LEFTFOLD_STORE)
+        if store:
+            return _expanded(store)
+        home = self.env.get(self.LEFTFOLD_HOME) or "~/.leftfold"
+        return _expanded(home) / "conversations"
+
+    def _durable(self) -> bool:
+        value = self.env.get(self.LEFTFOLD_DURABILITY) or "fsync"
+        try:
+            return _DURABILITIES[value]
+        except KeyError:
+            text = f"{self.LEFTFOLD_DURABILITY} is {value!r}; it may be 'fsync' or 'os'"
+            raise SettingsError(text) from None
+
+
+def _expanded(path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise SettingsError(f"{path!r} names a home folder that cannot be found") from error

@@ -1,0 +1,377 @@
+r"""One line of a log: bytes to `Line` or `Damage`, and back. Pure.
+
+A line is ``{"v":1,"topic":"Started","state":{…},"crc":"8f3a1c22"}``. The state is embedded as it is
+when it is JSON on one line, and goes as base64 (``"state64"``) when it is anything else. A line may
+also carry:
+
+* ``"batch":[i,n]``: it is the i-th of n lines that were saved together;
+* ``"base":v``: everything up to version v before this line was committed, and nothing above it;
+* ``"tracking":["name",n]``: what a process recorder had read when it saved this.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+import zlib
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from infrastructure.errors import InvalidEventError, NewerFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FORMAT: Final = "leftfold/1"
+MAX_VERSION: Final = 2**32 - 1
+BOM: Final = b"\xef\xbb\xbf"
+_BLANK: Final = b" \t\r\n\0"
+_FORMAT_NUMBER: Final = re.compile(r"leftfold/(\d{1,9})\Z")
+_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_RECORD_START: Final = '{"v":'
+_MAX_RESYNCS: Final = 16
+_NO_STATE: Final = msgspec.Raw(b"")
+
+Batch = tuple[int, int]
+TrackingMark = tuple[str, int]
+
+
+class Envelope(msgspec.Struct, gc=False):
+    """A line as it is on disk; the state is raw and unread."""
+
+    v: int
+    topic: str
+    state: msgspec.Raw = _NO_STATE
+    state64: str | None = None
+    crc: str | None = None
+    batch: Batch | None = None
+    base: int | None = None
+    tracking: TrackingMark | None = None
+
+
+class Line(msgspec.Struct, gc=False):
+    """A valid line, and where it stands.
+
+    ``crc_ok`` is None when the line has no checksum. ``number`` counts lines of the file from 1,
+    and is 0 when the file was not read from its beginning.
+    """
+
+    version: int
+    topic: str
+    state: bytes
+    offset: int = 0
+    length: int = 0
+    number: int = 0
+    crc_ok: bool | None = True
+    batch: Batch | None = None
+    base: int | None = None
+    tracking: TrackingMark | None = None
+
+    @property
+    def end(self) -> int:
+        """Offset of the byte after the line, not counting its newline."""
+        return self.offset + self.length
+
+
+class Damage(msgspec.Struct, frozen=True, gc=False):
+    """Bytes of a log that are not what they were meant to be.
+
+    ``lost`` is False when everything in them could be read all the same.
+    """
+
+    number: int
+    offset: int
+    length: int
+    reason: str
+    lost: bool = True
+
+
+class Header(msgspec.Struct, frozen=True):
+    """The first line of a log."""
+
+    format: str
+    id: str = ""
+    created: str = ""
+
+
+_decode: Final = msgspec.json.Decoder(Envelope).decode
+_decode_header: Final = msgspec.json.Decoder(Header).decode
+_decode_any: Final = msgspec.json.Decoder().decode
+_encode: Final = msgspec.json.encode
+_raw_decode: Final = json.JSONDecoder().raw_decode
+_ERRORS: Final = (msgspec.MsgspecError, ValueError, RecursionError)
+
+
+def encode(
+    version: int,
+    topic: str,
+    state: bytes,
+    *,
+    batch: Batch | None = None,
+    base: int | None = None,
+    tracking: TrackingMark | None = None,
+) -> bytes:
+    """Return the line for one event, with its newline.
+
+    Raises:
+        InvalidEventError: The version is out of range, or the topic is not valid text.
+    """
+    if not 0 <= version <= MAX_VERSION:
+        raise InvalidEventError(f"version {version} is not between 0 and {MAX_VERSION}")
+    try:
+        head = b'{"v":%d,"topic":%s,' % (version, _encode(topic))
+    except (UnicodeEncodeError, msgspec.MsgspecError) as error:
+        raise InvalidEventError(f"topic {topic!r} is not valid text") from error
+    tail = b',"crc":"%08x"' % zlib.crc32(state)
+    if batch is not None:
+        tail += b',"batch":[%d,%d]' % batch
+    if base is not None:
+        tail += b',"base":%d' % base
+    if tracking is not None:
+        tail += b',"tracking":' + _encode(tracking)
+    line = b'%s"state":%s%s}\n' % (head, state, tail)
+    if not _embeds(state, line):
+        line = b'%s"state64":"%s"%s}\n' % (head, base64.b64encode(state), tail)
+    return line
+
+
+def encode_header(conversation: str, created: str) -> bytes:
+    """Return a log's first line."""
+    return _encode(Header(FORMAT, conversation, created)) + b"\n"
+
+
+def fast(data: bytes) -> Line | None:
+    """Return the line in *data* if it is just what this module writes, else None."""
+    try:
+        envelope = _decode(data)
+        state = _state_of(envelope)
+    except _ERRORS:
+        return None
+    if envelope.crc is None or envelope.crc != f"{zlib.crc32(state):08x}":
+        return None
+    if not 0 <= envelope.v <= MAX_VERSION:
+        return None
+    return Line(
+        envelope.v,
+        envelope.topic,
+        state,
+        0,
+        len(data),
+        0,
+        True,  # noqa: FBT003
+        envelope.batch,
+        envelope.base,
+        envelope.tracking,
+    )
+
+
+def slow(data: bytes, offset: int = 0, number: int = 0) -> Iterator[Line | Damage]:
+    """Yield whatever can be believed of a line that `fast` refused, and what is wrong with it."""
+    body, start = _stripped(data, offset)
+    if not body:
+        if b"\0" in data:
+            yield Damage(number, offset, len(data), "NUL bytes")
+        return
+    line = _checked(body)
+    if isinstance(line, Line):
+        line.offset, line.number = start, number
+        if b"\0" in data:
+            yield Damage(number, offset, len(data), "NUL bytes", lost=False)
+        yield line
+        return
+    pieces = list(_pieces(body, start, number))
+    lines = sum(isinstance(piece, Line) for piece in pieces)
+    if not lines:
+        yield Damage(number, offset, len(data), _what_is_wrong(body, line))
+        return
+    if lines == len(pieces) > 1:
+        yield Damage(number, offset, len(data), f"{lines} records on one line", lost=False)
+    yield from pieces
+
+
+def header(data: bytes) -> Header | None:
+    """Return the header in *data*, or None if it is something else.
+
+    Raises:
+        NewerFormatError: It is one of a format that is not known here.
+    """
+    body, _ = _stripped(data, 0)
+    try:
+        found = _decode_header(body)
+    except _ERRORS:
+        return None
+    number = _FORMAT_NUMBER.match(found.format)
+    if number is None:
+        return None
+    if int(number[1]) > 1:
+        raise NewerFormatError(None, found.format)
+    return found
+
+
+def _embeds(state: bytes, line: bytes) -> bool:
+    if b"\n" in state:
+        return False
+    try:
+        str(state, "utf-8")  # a raw body is not checked for this
+        found = _decode(line)
+    except _ERRORS:
+        return False
+    return bytes(found.state) == state and found.state64 is None
+
+
+def _state_of(envelope: Envelope) -> bytes:
+    if envelope.state64 is not None:
+        return base64.b64decode(envelope.state64, validate=True)
+    state = bytes(envelope.state)
+    if not state:
+        raise ValueError("no state")
+    return state
+
+
+def _checked(body: bytes) -> Line | str:
+    """Return the line in *body*, read in full and with its checksum's verdict, or what is wrong."""
+    try:
+        envelope = _decode(body)
+        state = _state_of(envelope)
+        if not 0 <= envelope.v <= MAX_VERSION:
+            return f"version {envelope.v} is out of range"
+        crc_ok = None if envelope.crc is None else _crc_agrees(envelope.crc, state)
+        if not crc_ok and envelope.state64 is None:
+            _decode_any(state)
+        if crc_ok is False and envelope.state64 is not None:
+            return "base64 state that disagrees with its checksum"
+    except binascii.Error:
+        return "not valid base64"
+    except _ERRORS:
+        return ""
+    return Line(
+        envelope.v,
+        envelope.topic,
+        state,
+        length=len(body),
+        crc_ok=crc_ok,
+        batch=envelope.batch,
+        base=envelope.base,
+        tracking=envelope.tracking,
+    )
+
+
+def _crc_agrees(crc: str, state: bytes) -> bool:
+    try:
+        return int(crc, 16) == zlib.crc32(state)
+    except ValueError:
+        return False
+
+
+def _pieces(body: bytes, offset: int, number: int) -> Iterator[Line | Damage]:
+    """Read record after record of a physical line that holds more, or less, than one.
+
+    After bytes that are no record, reading goes on only at something that starts like one, carries
+    a checksum that agrees, and is followed by another or by nothing: no text inside a message is
+    ever taken for a record.
+    """
+    text = str(body, "latin-1")  # characters are bytes, so ends are offsets
+    position, resyncs = 0, 0
+    while position < len(text):
+        end = _record_end(text, position)
+        line = _repaired(body[position:end]) if end else "half a record"
+        after = _skip_blank(text, end)
+        if isinstance(line, Line) and resyncs:
+            alone = after == len(text) or text[after] == "{"
+            line = line if alone and line.crc_ok else "half a record"
+        if isinstance(line, Line):
+            line.offset, line.number = offset + position, number
+            if line.crc_ok is False:
+                reason = "lone surrogate, read as U+FFFD"
+                yield Damage(number, line.offset, end - position, reason, lost=False)
+            yield line
+        elif not end or resyncs:
+            resyncs += 1
+            end = text.find(_RECORD_START, position + 1) if resyncs <= _MAX_RESYNCS else -1
+            after = end = len(text) if end < 0 else end
+            yield Damage(number, offset + position, end - position, "half a record")
+        else:
+            yield Damage(number, offset + position, end - position, line or "not an event")
+        position = after
+
+
+def _record_end(text: str, position: int) -> int:
+    """Return where the JSON object that starts at *position* ends, or 0."""
+    if text[position] != "{":
+        return 0
+    try:
+        return int(_raw_decode(text, position)[1])
+    except (ValueError, RecursionError):
+        return 0
+
+
+def _skip_blank(text: str, position: int) -> int:
+    while position < len(text) and text[position] in " \t\r\0":
+        position += 1
+    return position
+
+
+def _repaired(body: bytes) -> Line | str:
+    """Return the line in *body*, with lone surrogate escapes read as U+FFFD (case E3)."""
+    line = _checked(body)
+    if isinstance(line, Line) or b"\\u" not in body:
+        return line
+    try:
+        found = _without_surrogates(json.loads(body))
+        state = json.dumps(found.pop("state"), ensure_ascii=False, separators=(",", ":")).encode()
+        found.pop("crc", None)
+        envelope = msgspec.convert(found, Envelope)
+    except (*_ERRORS, KeyError, AttributeError):
+        return line
+    if not 0 <= envelope.v <= MAX_VERSION:
+        return f"version {envelope.v} is out of range"
+    return Line(
+        envelope.v,
+        envelope.topic,
+        state,
+        length=len(body),
+        crc_ok=False,
+        batch=envelope.batch,
+        base=envelope.base,
+        tracking=envelope.tracking,
+    )
+
+
+def _without_surrogates(value: Any) -> Any:
+    match value:
+        case str():
+            return _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
+        case dict():
+            return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
+        case list():
+            return [_without_surrogates(item) for item in value]
+        case _:
+            return value
+
+
+def _stripped(data: bytes, offset: int) -> tuple[bytes, int]:
+    """Return *data* without a byte order mark, blanks and NULs around it, and where that starts."""
+    body = data.lstrip(_BLANK)
+    if body.startswith(BOM):
+        body = body[len(BOM) :].lstrip(_BLANK)
+    start = offset + len(data) - len(body)
+    return body.rstrip(_BLANK), start
+
+
+def _what_is_wrong(body: bytes, found: str) -> str:
+    if found:
+        return found
+    if b"\0" in body:
+        return "NUL bytes"
+    try:
+        _decode_any(body)
+    except UnicodeDecodeError:
+        return "not valid UTF-8"
+    except msgspec.DecodeError as error:
+        return "not valid UTF-8" if "UTF-8" in str(error) else "not valid JSON"
+    except RecursionError:
+        return "nested too deeply"
+    return "not an event"

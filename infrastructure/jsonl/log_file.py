@@ -1,0 +1,671 @@
+"""One log: append, and read from a version on or from the end, by offsets and versions.
+
+The versions rise through the file, so it is its own index: a version is found by binary search over
+byte offsets, the last events by reading backwards. Whenever that meets anything out of the ordinary,
+the whole file is read instead: the answer never depends on the way it was found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from infrastructure.errors import (
+    LogMissingError,
+    LogReplacedError,
+    NewerFormatError,
+    ReadError,
+    VersionConflictError,
+    WriteError,
+)
+from infrastructure.jsonl import disk, locks
+from infrastructure.jsonl import line as lines_
+from infrastructure.jsonl.line import Line, TrackingMark
+from infrastructure.jsonl.reader import Reader, Scan
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from uuid import UUID
+
+    from eventsourcing.persistence import StoredEvent
+
+CHUNK: Final = 1 << 20
+BLOCK: Final = 1 << 14
+PROBE: Final = 1 << 12
+_PROBED_FROM: Final = 1 << 18
+_PROBES: Final = 6
+
+Identity = tuple[int, int]
+
+
+class _Known(NamedTuple):
+    """What an append has to know of the file, as of *size*."""
+
+    size: int
+    last: int | None
+    sealed: bool
+    unfinished: bool
+
+
+class LogFile:
+    """The file of one conversation.
+
+    Not thread-safe: its `Store` holds a lock. Between `begin` and `end` the kernel lock is held.
+
+    Args:
+        path: The file, which need not exist.
+        conversation: Whose events it holds; the file's name, not its header, says so.
+        durable: Whether an append waits for the disk.
+    """
+
+    def __init__(self, path: Path, conversation: UUID, *, durable: bool = True) -> None:
+        self.path = path
+        self.conversation = conversation
+        self.durable = durable
+        self.locking_works = True
+        self._fd: int | None = None
+        self._identity: Identity | None = None
+        self._known: _Known | None = None
+        self._undo: int | None = None
+        self._header_checked: Identity | None = None
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def scan(self) -> Scan:
+        """Read all of the file: what `verify` reports from.
+
+        Raises:
+            LogMissingError: There is no such file.
+        """
+        with self._reading() as (fd, size):
+            return _scan(fd, 0, size)
+
+    def read(
+        self,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
+    ) -> list[Line]:
+        """Return the lines that are believed, with versions in ``(gt, lte]``.
+
+        The arguments are those of the library's `select_events`. A log that does not exist has none.
+        """
+        try:
+            with self._reading() as (fd, size):
+                if desc and limit is not None and lte is None:
+                    found = _from_end(fd, size, gt=gt, limit=limit).lines
+                    return _selected(found, gt, lte, desc=desc, limit=limit)
+                lower = _lower(gt, lte, desc=desc, limit=limit)
+                found = _between(fd, size, lower, lte)
+                chosen = _selected(found, gt, lte, desc=desc, limit=limit)
+                if lower != gt and len(chosen) < (limit or 0):  # versions are missing
+                    found = _between(fd, size, gt, lte)
+                    chosen = _selected(found, gt, lte, desc=desc, limit=limit)
+                return chosen
+        except LogMissingError:
+            return []
+
+    def last(self) -> int | None:
+        """Return the last version, or None if there is none."""
+        found = self.read(desc=True, limit=1)
+        return found[0].version if found else None
+
+    def lines_at(self, places: Sequence[tuple[int, int]]) -> list[Line | None]:
+        """Return the lines at *places*, rising pairs of offset and version; None where it is not so.
+
+        Raises:
+            LogMissingError: There is no such file.
+        """
+        with self._reading() as (fd, size):
+            found: list[Line | None] = []
+            for first, after in _runs(places):
+                run = places[first:after]
+                data = disk.read(fd, run[-1][0] + PROBE - run[0][0], run[0][0])
+                for offset, version in run:
+                    piece = _piece(fd, size, offset, data, offset - run[0][0])
+                    found.append(_line_with(piece, version, offset))
+            return found
+
+    def cut_after(self, version: int) -> tuple[int, Line | None]:
+        """Return where the events up to *version* end, newline included, and the last of them.
+
+        Raises:
+            LogMissingError: There is no such file.
+        """
+        with self._reading() as (fd, size):
+            found = [a for a in _between(fd, size, version - 1, version) if a.version <= version]
+            if not found or found[-1].version != version:
+                found = [a for a in _scan(fd, 0, size).lines if a.version <= version]
+            if not found:
+                return _header_end(fd, size), None
+            end = found[-1].end
+            rest = disk.read(fd, PROBE, end)
+            newline = rest.find(b"\n")
+            if newline >= 0 and not rest[:newline].strip():
+                end += newline + 1
+            return end, found[-1]
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[tuple[int, int]]:
+        try:
+            fd = disk.open_read(self.path)
+        except FileNotFoundError:
+            raise LogMissingError(self.path) from None
+        except OSError as error:
+            raise ReadError(self.path, error) from error
+        try:
+            status = disk.stat_fd(fd)
+            self._check_header(fd, _identity(status))
+            yield fd, status.st_size
+        except NewerFormatError as error:
+            raise NewerFormatError(self.path, error.format) from None
+        except OSError as error:
+            raise ReadError(self.path, error) from error
+        finally:
+            disk.close(fd)
+
+    def _check_header(self, fd: int, identity: Identity) -> None:
+        """Refuse a newer format before any part of the file is read."""
+        if self._header_checked != identity:
+            lines_.header(disk.read(fd, PROBE, 0).partition(b"\n")[0])
+            self._header_checked = identity
+
+    # -- appending -------------------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        """Return whether the file is there."""
+        try:
+            disk.stat(self.path)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise ReadError(self.path, error) from error
+        return True
+
+    @property
+    def last_known(self) -> int | None:
+        """The last version, as of `begin`."""
+        return self._known.last if self._known else None
+
+    @property
+    def was_there(self) -> bool:
+        """Whether this process has had the file open."""
+        return self._identity is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a file descriptor is kept for the next append."""
+        return self._fd is not None
+
+    def begin(self) -> None:
+        """Lock the file and learn what others appended to it.
+
+        Raises:
+            LogReplacedError: It is not the file it was.
+            LockTimeoutError: Another process keeps the lock.
+        """
+        try:
+            fd = self._fd if self._fd is not None else self._open()
+            self.locking_works = locks.acquire(fd, self.path)
+            try:
+                self._refresh(fd)
+            except BaseException:
+                self.end()
+                raise
+        except NewerFormatError as error:
+            raise NewerFormatError(self.path, error.format) from None
+        except OSError as error:
+            self.close()
+            raise ReadError(self.path, error) from error
+
+    def end(self) -> None:
+        """Unlock the file."""
+        self._undo = None
+        if self._fd is not None and self.locking_works:
+            try:
+                disk.unlock(self._fd)
+            except OSError:
+                self.close()
+
+    def check(self, events: Sequence[StoredEvent]) -> None:
+        """Raise unless the versions of *events* rise from the last one of the file.
+
+        Raises:
+            VersionConflictError: They do not.
+        """
+        last = self.last_known
+        for event in events:
+            version = event.originator_version
+            if last is not None and version <= last:
+                raise VersionConflictError(self.conversation, version, last, path=self.path)
+            last = version
+
+    def write(
+        self, events: Sequence[StoredEvent], tracking: TrackingMark | None = None
+    ) -> list[int]:
+        """Append *events* by one write; return the offsets of their lines. `sync` must follow.
+
+        Raises:
+            WriteError: Nothing of it was kept.
+        """
+        known, fd = self._known, self._fd
+        assert known is not None
+        assert fd is not None
+        base = (known.last or 0) if known.unfinished else None
+        lines = encoded(events, base=base, tracking=tracking)
+        seal = b"" if known.sealed else b"\n"
+        self._undo = known.size
+        try:
+            disk.write_all(fd, seal + b"".join(lines))
+        except OSError as error:
+            self.roll_back()
+            raise WriteError(self.path, error) from error
+        offsets, size = _offsets(lines, known.size + len(seal))
+        self._known = _Known(size, events[-1].originator_version, sealed=True, unfinished=False)
+        return offsets
+
+    def sync(self) -> None:
+        """Wait until what was written is on the disk.
+
+        Raises:
+            WriteError: It is not; nothing of it was kept, and the file is opened anew next time.
+        """
+        if not self.durable:
+            return
+        assert self._fd is not None
+        try:
+            disk.sync_data(self._fd)
+        except OSError as error:
+            self.roll_back()
+            raise WriteError(self.path, error) from error
+
+    def roll_back(self) -> None:
+        """Cut the file to what it was at `begin`, and forget all that was known of it."""
+        fd, undo = self._fd, self._undo
+        if fd is not None and undo is not None:
+            if undo == 0:  # it was created by this append
+                with contextlib.suppress(OSError):
+                    disk.remove(self.path)
+                self._identity = None
+            else:
+                with contextlib.suppress(OSError):
+                    disk.truncate(fd, undo)
+                    disk.sync_data(fd)
+        self.close()
+        self._undo = None
+
+    def create(
+        self,
+        events: Sequence[StoredEvent],
+        tracking: TrackingMark | None = None,
+        *,
+        base: int | None = None,
+        prefix: tuple[int, int, int] | None = None,
+    ) -> list[int]:
+        """Create the file with *events* in it; return the offsets of their lines.
+
+        The caller holds the lock of the folder and has seen that the file is not there. *prefix* is
+        a descriptor, an offset and a length: bytes of another log that go between.
+
+        Raises:
+            WriteError: Nothing of it was kept.
+        """
+        lines = encoded(events, base=base, tracking=tracking)
+        start = self._create(b"".join(lines), prefix)
+        offsets, size = _offsets(lines, start)
+        last = events[-1].originator_version
+        self._known = _Known(size, last, sealed=True, unfinished=False)
+        self._undo = 0
+        return offsets
+
+    def _create(self, body: bytes, prefix: tuple[int, int, int] | None = None) -> int:
+        """Put the file in place, locked, in one step; return where *body* starts in it."""
+        head = lines_.encode_header(str(self.conversation), _now())
+        name = f".{self.conversation}.{disk.random_bytes(6).hex()}.tmp"
+        temporary = self.path.with_name(name)
+        fd = None
+        try:
+            fd = disk.create(temporary)
+            self.locking_works = locks.acquire(fd, temporary)
+            start = self._fill(fd, head, body, prefix)
+            if self.durable:
+                disk.sync(fd)
+            disk.rename(temporary, self.path)
+            if self.durable:
+                sync_folder(self.path.parent)
+        except BaseException as error:
+            if fd is not None:
+                _discard(fd, temporary, self.path)
+            if isinstance(error, OSError):
+                raise WriteError(self.path, error) from error
+            raise
+        self._adopt(fd)
+        return start
+
+    def fork_from(
+        self, parent: LogFile, cut: int, extra: Sequence[StoredEvent], *, base: int | None
+    ) -> None:
+        """Create the file with the bytes of *parent* up to *cut*, but its own header.
+
+        Raises:
+            WriteError: Nothing of it was kept.
+        """
+        with parent._reading() as (fd, size):
+            start = _header_end(fd, size)
+            self.create(extra, base=base, prefix=(fd, start, max(cut - start, 0)))
+
+    def rewrite_with(self, events: Sequence[StoredEvent]) -> None:
+        """Write a derived file anew, with *events* at their places among those that are there.
+
+        Raises:
+            VersionConflictError: A version is there already.
+            WriteError: The file is as it was.
+        """
+        lines = {line.version: (line.version, line.topic, line.state) for line in self.read()}
+        for event in events:
+            if event.originator_version in lines:
+                version = event.originator_version
+                raise VersionConflictError(self.conversation, version, version, path=self.path)
+            lines[event.originator_version] = (event.originator_version, event.topic, event.state)
+        self.close()
+        self._identity = None
+        body = b"".join(lines_.encode(*lines[version]) for version in sorted(lines))
+        self._create(body)
+
+    def close(self) -> None:
+        """Close the file and forget what was known of it, but not which file it was."""
+        fd, self._fd, self._known = self._fd, None, None
+        if fd is not None:
+            disk.close(fd)
+
+    @staticmethod
+    def _fill(fd: int, head: bytes, tail: bytes, prefix: tuple[int, int, int] | None) -> int:
+        """Write the first bytes of a new file; return where *tail* starts."""
+        if prefix is None:
+            disk.write_all(fd, head + tail)
+            return len(head)
+        source, offset, length = prefix
+        disk.write_all(fd, head)
+        disk.copy(source, fd, length, offset)
+        seal = b""
+        if length and disk.read(source, 1, offset + length - 1) != b"\n":
+            seal = b"\n"
+        disk.write_all(fd, seal + tail)
+        return len(head) + length + len(seal)
+
+    def _open(self) -> int:
+        try:
+            fd = disk.open_append(self.path)
+        except FileNotFoundError:
+            if self._identity is not None:
+                raise LogReplacedError(self.path) from None
+            raise LogMissingError(self.path) from None
+        if self._identity not in (None, _identity(disk.stat_fd(fd))):
+            disk.close(fd)
+            self._identity = None  # it is another file: said once, then believed
+            raise LogReplacedError(self.path)
+        self._adopt(fd)
+        return fd
+
+    def _adopt(self, fd: int) -> None:
+        self._fd = fd
+        self._identity = _identity(disk.stat_fd(fd))
+        self._header_checked = None
+
+    def _refresh(self, fd: int) -> None:
+        status = disk.stat_fd(fd)
+        try:
+            there = _identity(disk.stat(self.path))
+        except FileNotFoundError:
+            there = None
+        if there != _identity(status):
+            self.close()
+            if there is not None:
+                self._identity = None
+            raise LogReplacedError(self.path)
+        known = self._known
+        if known is None or known.size != status.st_size:
+            self._check_header(fd, _identity(status))
+            self._known = self._learn(fd, status.st_size, known)
+
+    @staticmethod
+    def _learn(fd: int, size: int, known: _Known | None) -> _Known:
+        scan = None
+        if known is not None and known.sealed and not known.unfinished and known.size < size:
+            scan = _scan(fd, known.size, size, previous=known.last)
+        if scan is None or not (scan.clean and scan.lines):
+            scan = _from_end(fd, size, limit=1)
+        return _Known(size, scan.last, sealed=scan.sealed, unfinished=scan.unfinished)
+
+
+def encoded(
+    events: Sequence[StoredEvent],
+    *,
+    base: int | None = None,
+    tracking: TrackingMark | None = None,
+) -> list[bytes]:
+    """Return the lines of one save."""
+    count = len(events)
+    if count == 1 and base is None and tracking is None:
+        (event,) = events
+        return [lines_.encode(event.originator_version, event.topic, event.state)]
+    return [
+        lines_.encode(
+            event.originator_version,
+            event.topic,
+            event.state,
+            batch=(number, count) if count > 1 else None,
+            base=base if number == 1 else None,
+            tracking=tracking if number == count else None,
+        )
+        for number, event in enumerate(events, 1)
+    ]
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in the folder *path* durable."""
+    fd = disk.open_read(path)
+    try:
+        disk.sync(fd)
+    finally:
+        disk.close(fd)
+
+
+def _now() -> str:
+    now = datetime.now(UTC)
+    return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _identity(status: os.stat_result) -> Identity:
+    return status.st_dev, status.st_ino
+
+
+def _discard(fd: int, *paths: Path) -> None:
+    """Remove whichever of *paths* is the open file, and close it."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            if _identity(disk.stat(path)) == _identity(disk.stat_fd(fd)):
+                disk.remove(path)
+    disk.close(fd)
+
+
+def _offsets(lines: Sequence[bytes], start: int) -> tuple[list[int], int]:
+    offsets = []
+    for line in lines:
+        offsets.append(start)
+        start += len(line)
+    return offsets, start
+
+
+def _scan(
+    fd: int, start: int, size: int, *, previous: int | None = None, lte: int | None = None
+) -> Scan:
+    """Read from *start*, which begins a line, to *size*, or to the chunk in which *lte* comes."""
+    reader = Reader(offset=start, previous=previous)
+    position = start
+    while position < size:
+        data = disk.read(fd, min(CHUNK, size - position), position)
+        if not data:
+            break
+        reader.feed(data)
+        position += len(data)
+        if lte is not None and (reached := reader.reached) is not None and reached > lte:
+            break
+    return reader.finish()
+
+
+def _between(fd: int, size: int, gt: int | None, lte: int | None) -> list[Line]:
+    """Return at least the believed lines above *gt* and up to *lte*."""
+    start = _seek(fd, size, gt) if gt is not None else 0
+    if start:
+        scan = _scan(fd, start, size, lte=lte)
+        if scan.clean and scan.lines and scan.lines[0].version <= (gt or 0):
+            return scan.lines
+    return _scan(fd, 0, size).lines
+
+
+def _lower(gt: int | None, lte: int | None, *, desc: bool, limit: int | None) -> int | None:
+    """Return a bound below which nothing is needed, as long as versions are not missing."""
+    if desc and limit is not None and lte is not None:
+        return max(lte - limit, gt if gt is not None else -1, 0)
+    return gt
+
+
+def _selected(
+    found: list[Line], gt: int | None, lte: int | None, *, desc: bool, limit: int | None
+) -> list[Line]:
+    if gt is not None:
+        found = [line for line in found if line.version > gt]
+    if lte is not None:
+        found = [line for line in found if line.version <= lte]
+    if desc:
+        found = found[::-1]
+    return found if limit is None else found[: max(limit, 0)]
+
+
+def _from_end(fd: int, size: int, *, limit: int, gt: int | None = None) -> Scan:
+    """Return a scan that ends with the last *limit* believed lines, or goes down to *gt*."""
+    block = BLOCK
+    while block < size:
+        start = size - block
+        data = disk.read(fd, block, start)
+        cut = data.find(b"\n") + 1
+        if cut and cut < block:
+            reader = Reader(offset=start + cut)
+            reader.feed(data[cut:])
+            scan = reader.finish()
+            if not scan.clean:
+                break
+            enough = len(scan.lines) > max(limit, 1)
+            first = scan.lines[0] if len(scan.lines) > 1 else None
+            if first and (enough or (gt is not None and first.version <= gt)):
+                if _rises(fd, size, first.offset, first.version):
+                    return scan
+                break
+        block *= 4
+    return _scan(fd, 0, size)
+
+
+def _rises(fd: int, size: int, start: int, version: int) -> bool:
+    """Return whether a few lines before *start* agree that all are below *version*, which is there.
+
+    A file that was appended to itself looks fine at its end.
+    """
+    if size < _PROBED_FROM:
+        return True
+    before = (-1, -1)
+    for step in range(1, _PROBES + 1):
+        found = _probe(fd, size - (size >> step), start)
+        if found is None or found[1] < 0 or found[0] == before[0]:
+            continue
+        if not before[1] < found[1] < version:
+            return False
+        before = found
+    return True
+
+
+def _seek(fd: int, size: int, gt: int) -> int:
+    """Return the start of a line that is not above *gt*, near the first that is; 0 if in doubt."""
+    low, low_version, high, high_version = 0, -1, size, lines_.MAX_VERSION + 1
+    while high - low > BLOCK:
+        middle = (low + high) // 2
+        found = _probe(fd, middle, high)
+        if found is None:
+            high = middle
+            continue
+        start, version = found
+        if not low_version < version < high_version:
+            return 0
+        if version <= gt:
+            low, low_version = start, version
+        else:
+            high, high_version = middle, version
+    return low
+
+
+def _probe(fd: int, position: int, end: int) -> tuple[int, int] | None:
+    """Return offset and version of the first line that starts behind *position*, before *end*.
+
+    None if there is none. A line that is not as written has version -1.
+    """
+    length = PROBE
+    while True:
+        data = disk.read(fd, length, position)
+        start = data.find(b"\n") + 1
+        if start and position + start >= end:
+            return None
+        stop = data.find(b"\n", start) if start else -1
+        at_end = len(data) < length
+        if stop >= 0 or at_end:
+            break
+        if not start and position + length >= end:
+            return None
+        length *= 4
+    if not start or start == len(data):
+        return None
+    line = lines_.fast(data[start : stop if stop >= 0 else len(data)])
+    return position + start, line.version if line else -1
+
+
+def _header_end(fd: int, size: int) -> int:
+    data = disk.read(fd, PROBE, 0)
+    return min(data.find(b"\n") + 1, size) if lines_.header(data.partition(b"\n")[0]) else 0
+
+
+def _runs(places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Cut *places* into runs whose bytes are read at once."""
+    first = 0
+    for index in range(1, len(places) + 1):
+        if index == len(places) or not 0 < places[index][0] - places[first][0] < CHUNK:
+            yield first, index
+            first = index
+
+
+def _piece(fd: int, size: int, offset: int, data: bytes, start: int) -> bytes:
+    """Return the rest of the physical line at *offset*; *data* from *start* on is its beginning."""
+    end = data.find(b"\n", start)
+    if end >= 0:
+        return data[start:end]
+    length = PROBE
+    while True:
+        length *= 4
+        piece = disk.read(fd, length, offset)
+        end = piece.find(b"\n")
+        if end >= 0 or offset + len(piece) >= size or len(piece) < length:
+            return piece[:end] if end >= 0 else piece
+
+
+def _line_with(piece: bytes, version: int, offset: int) -> Line | None:
+    line = lines_.fast(piece)
+    if line is None:
+        candidates = (a for a in lines_.slow(piece) if isinstance(a, Line))
+        line = next((a for a in candidates if a.version == version), None)
+    if line is None or line.version != version:
+        return None
+    line.offset = offset
+    return line

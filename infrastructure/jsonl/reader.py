@@ -1,0 +1,327 @@
+r"""From the bytes of a log to the lines that are believed. Pure: bytes in, values out.
+
+Only ``\n`` separates lines. Damage costs exactly the bytes it covers. What is believed:
+
+1. A save of several events is all or nothing. A batch with missing members is believed when a later
+   append shows that it was committed; an unfinished one was never saved.
+2. Versions rise. Where they do not, the longest rising run of lines is the log, the earliest of
+   equals wins, and the rest is damage. A gap is no damage by itself.
+3. The last line counts without its newline when it is valid.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from infrastructure.jsonl import line as lines_
+from infrastructure.jsonl.line import Damage, Header, Line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_LOOK_AHEAD: Final = 64
+
+
+class Scan(msgspec.Struct):
+    """What was read of a log, or of a part of it.
+
+    ``clean`` says that every byte was as written: versions follow one another without a gap, every
+    batch is whole, nothing is damaged. ``unfinished`` says that the end is a batch that was never
+    saved; ``sealed`` that the last byte is a newline.
+    """
+
+    lines: list[Line] = []
+    damages: list[Damage] = []
+    header: Header | None = None
+    size: int = 0
+    clean: bool = True
+    sealed: bool = True
+    unfinished: bool = False
+
+    @property
+    def last(self) -> int | None:
+        """The last version, if there is one."""
+        return self.lines[-1].version if self.lines else None
+
+    def missing(self) -> list[tuple[int, int]]:
+        """Return the versions that are not there, as inclusive ranges."""
+        ranges = []
+        expected = 1
+        for line in self.lines:
+            if line.version > expected:
+                ranges.append((expected, line.version - 1))
+            expected = line.version + 1
+        return ranges
+
+
+class Reader:
+    """Reads the bytes of a log piece by piece.
+
+    Args:
+        offset: Where the first byte stands in the file; 0 means that a header comes first.
+        previous: The last version before *offset*, when it is known.
+    """
+
+    def __init__(self, *, offset: int = 0, previous: int | None = None) -> None:
+        self._offset = offset
+        self._number = 0 if offset else 1
+        self._items: list[Line | Damage] = []
+        self._header: Header | None = None
+        self._expects_header = offset == 0
+        self._previous = previous
+        self._clean = True
+        self._batched = False
+        self._rest: list[bytes] = []  # parts of a line whose newline has not come yet
+
+    @property
+    def reached(self) -> int | None:
+        """The last version read so far, or None if anything so far is out of the ordinary."""
+        return self._previous if self._clean else None
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the file."""
+        end = data.rfind(b"\n") + 1
+        if not end:
+            if data:
+                self._rest.append(data)
+            return
+        pieces = data[:end].split(b"\n")
+        pieces.pop()  # what split() leaves behind the last newline
+        if self._rest:
+            pieces[0] = b"".join((*self._rest, pieces[0]))
+        self._rest = [data[end:]] if end < len(data) else []
+        self._take(pieces)
+
+    def finish(self) -> Scan:
+        """Return what is believed; no more bytes come."""
+        rest = b"".join(self._rest)
+        size = self._offset + len(rest)
+        if rest:
+            self._take_tail(rest)
+        scan = self._settled()
+        scan.header, scan.size, scan.sealed = self._header, size, not rest
+        return scan
+
+    def _settled(self) -> Scan:
+        if self._clean and not self._batched:
+            return Scan([item for item in self._items if isinstance(item, Line)])
+        return settle(self._items, unruly=not self._clean)
+
+    def _take_tail(self, rest: bytes) -> None:
+        """Take the last line, which has no newline: it counts when it is valid."""
+        offset, known = self._offset, len(self._items)
+        self._take([rest])
+        tail = self._items[known:]
+        if any(isinstance(item, Line) or "NUL" in item.reason for item in tail):
+            return
+        if tail:
+            torn = Damage(tail[0].number, offset, len(rest), "torn tail")
+            self._items[known:] = [torn]
+
+    def _take(self, pieces: Sequence[bytes]) -> None:
+        if self._expects_header and pieces:
+            pieces = self._take_header(pieces)
+        offset, number, previous = self._offset, self._number, self._previous
+        append, fast = self._items.append, lines_.fast
+        step = 1 if number else 0
+        for piece in pieces:
+            line = fast(piece)
+            if line is not None:
+                line.offset, line.number = offset, number
+                if previous is not None and line.version != previous + 1:
+                    self._clean = False
+                if line.batch is not None:
+                    self._batched = True
+                elif line.base is not None:
+                    self._clean = False
+                previous = line.version
+                append(line)
+            else:
+                previous = self._take_slowly(piece, offset, number, previous)
+            offset += len(piece) + 1
+            number += step
+        self._offset, self._number, self._previous = offset, number, previous
+
+    def _take_slowly(
+        self, piece: bytes, offset: int, number: int, previous: int | None
+    ) -> int | None:
+        for item in lines_.slow(piece, offset, number):
+            self._items.append(item)
+            if isinstance(item, Damage):
+                self._clean = False
+                continue
+            if previous is not None and item.version != previous + 1:
+                self._clean = False
+            self._batched |= item.batch is not None
+            previous = item.version
+        return previous
+
+    def _take_header(self, pieces: Sequence[bytes]) -> Sequence[bytes]:
+        self._expects_header = False
+        self._header = lines_.header(pieces[0])
+        if self._header is not None:
+            self._offset += len(pieces[0]) + 1
+            self._number += 1
+            return pieces[1:]
+        self._clean = False
+        is_event = any(isinstance(item, Line) for item in lines_.slow(pieces[0]))
+        reason = "no header" if is_event else "damaged header"
+        self._items.append(Damage(1, 0, 0, "no header", lost=False))
+        if is_event:
+            return pieces
+        self._items[-1] = Damage(1, 0, len(pieces[0]), reason)
+        self._offset += len(pieces[0]) + 1
+        self._number += 1
+        return pieces[1:]
+
+
+def scan(data: bytes, *, offset: int = 0, previous: int | None = None) -> Scan:
+    """Return what is believed of *data*, which starts at *offset*, after version *previous*."""
+    reader = Reader(offset=offset, previous=previous)
+    reader.feed(data)
+    return reader.finish()
+
+
+def settle(items: Sequence[Line | Damage], *, unruly: bool) -> Scan:
+    """Decide which lines are believed, from everything that was found, in file order."""
+    kept, dropped, unfinished = _whole_batches(items)
+    clean = not unruly and not dropped
+    rising, falling = _rising([item for item in kept if isinstance(item, Line)])
+    damages = [item for item in items if isinstance(item, Damage)]
+    damages += [
+        Damage(line.number, line.offset, line.length, "unfinished batch, never saved")
+        for line in dropped
+    ]
+    damages += [
+        Damage(line.number, line.offset, line.length, f"version {line.version} does not rise")
+        for line in falling
+    ]
+    damages.sort(key=lambda damage: damage.offset)
+    clean = clean and not falling
+    return Scan(rising, damages, clean=clean, unfinished=unfinished)
+
+
+class _Group:
+    """The members of one batch that were found, at their places among all items."""
+
+    def __init__(self, place: int, line: Line) -> None:
+        assert line.batch is not None
+        self.start = place
+        self.total = line.batch[1]
+        self.first_version = line.version - (line.batch[0] - 1)
+        self.members = [(place, line)]
+
+    def takes(self, line: Line) -> bool:
+        _, last = self.members[-1]
+        assert last.batch is not None
+        return (
+            line.batch is not None
+            and line.batch[1] == self.total
+            and line.batch[0] > last.batch[0]
+            and line.version > last.version
+        )
+
+    @property
+    def whole(self) -> bool:
+        return len(self.members) == self.total
+
+    @property
+    def last_version(self) -> int:
+        line = self.members[-1][1]
+        assert line.batch is not None
+        return line.version + self.total - line.batch[0]
+
+    @property
+    def ended(self) -> bool:
+        line = self.members[-1][1]
+        return line.batch is not None and line.batch[0] == self.total
+
+
+def _whole_batches(
+    items: Sequence[Line | Damage],
+) -> tuple[list[Line | Damage], list[Line], bool]:
+    """Return the items without unfinished batches, those, and whether the file ends with one."""
+    groups = _groups(items)
+    partial = [group for group in groups if not group.whole]
+    if not partial:
+        return list(items), [], False
+    lines = [(place, item) for place, item in enumerate(items) if isinstance(item, Line)]
+    places = [place for place, _ in lines]
+    dropped: set[int] = set()
+    unfinished = False
+    for group in partial:
+        after = bisect_left(places, group.members[-1][0] + 1)
+        following = [line for _, line in lines[after : after + _LOOK_AHEAD]]
+        if not _committed(group, following, items):
+            dropped.update(place for place, _ in group.members)
+            unfinished = unfinished or after == len(lines)
+    kept = [item for place, item in enumerate(items) if place not in dropped]
+    gone = [item for place, item in lines if place in dropped]
+    return kept, gone, unfinished
+
+
+def _groups(items: Sequence[Line | Damage]) -> list[_Group]:
+    groups: list[_Group] = []
+    current: _Group | None = None
+    for place, item in enumerate(items):
+        if isinstance(item, Damage):
+            continue
+        if current is not None and current.takes(item):
+            current.members.append((place, item))
+            continue
+        current = None
+        if item.batch is not None:
+            current = _Group(place, item)
+            groups.append(current)
+    return groups
+
+
+def _committed(group: _Group, following: Iterable[Line], items: Sequence[Line | Damage]) -> bool:
+    for line in following:
+        if line.base is not None:
+            return line.base >= group.members[-1][1].version
+        if line.version >= group.first_version:
+            return line.version > group.last_version
+    return group.ended and not _nul_within(group, items)
+
+
+def _nul_within(group: _Group, items: Sequence[Line | Damage]) -> bool:
+    """Return whether a zero-filled, so unsynced, block is among the members or just before them."""
+    place = group.members[-1][0]
+    while place > 0:
+        place -= 1
+        item = items[place]
+        if isinstance(item, Damage):
+            if "NUL" in item.reason:
+                return True
+        elif place < group.start:
+            return False
+    return False
+
+
+def _rising(found: Sequence[Line]) -> tuple[list[Line], list[Line]]:
+    """Split *found* into the longest run of rising versions and the rest (patience sorting)."""
+    if all(a.version < b.version for a, b in zip(found, found[1:], strict=False)):
+        return list(found), []
+    tops: list[int] = []  # the lowest version that ends a run of each length
+    ends: list[int] = []  # and the line that has it
+    before: list[int] = []
+    for place, line in enumerate(found):
+        length = bisect_left(tops, line.version)
+        before.append(ends[length - 1] if length else -1)
+        if length == len(tops):
+            tops.append(line.version)
+            ends.append(place)
+        elif tops[length] != line.version:
+            tops[length] = line.version
+            ends[length] = place
+    chosen: set[int] = set()
+    place = ends[-1]
+    while place >= 0:
+        chosen.add(place)
+        place = before[place]
+    rising = [line for place, line in enumerate(found) if place in chosen]
+    return rising, [line for place, line in enumerate(found) if place not in chosen]

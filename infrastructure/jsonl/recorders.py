@@ -1,0 +1,164 @@
+"""The library's recorders, over a `Store`. What they promise is written in `eventsourcing`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from eventsourcing.persistence import (
+    AggregateRecorder,
+    ApplicationRecorder,
+    Notification,
+    ProcessRecorder,
+    StoredEvent,
+    Subscription,
+    Tracking,
+    TrackingRecorder,
+)
+
+from infrastructure.jsonl.store import Store, as_uuid
+from infrastructure.jsonl.subscription import JSONLSubscription
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from threading import Event
+    from uuid import UUID
+
+SNAPSHOTS: Final = ".snapshots"
+
+
+class JSONLAggregateRecorder(AggregateRecorder):
+    """Events of conversations, each in its own log."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def insert_events(  # noqa: D102 - the contract is the library's
+        self, stored_events: Sequence[StoredEvent], **kwargs: Any
+    ) -> Sequence[int] | None:
+        self.store.insert(stored_events, kwargs.get("tracking"))
+        return None
+
+    def select_events(  # noqa: D102
+        self,
+        originator_id: UUID | str,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
+    ) -> Sequence[StoredEvent]:
+        conversation = as_uuid(originator_id)
+        with self.store.lock:
+            lines = self.store.log(conversation).read(gt=gt, lte=lte, desc=desc, limit=limit)
+        return [StoredEvent(originator_id, line.version, line.topic, line.state) for line in lines]
+
+
+class JSONLSnapshotRecorder(AggregateRecorder):
+    """Snapshots, in files like logs. They are derived: never synced, and a doubtful one is no snapshot.
+
+    Unlike events, snapshots may be taken in any order of versions.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def insert_events(  # noqa: D102
+        self, stored_events: Sequence[StoredEvent], **_: Any
+    ) -> Sequence[int] | None:
+        self.store.insert_unordered(stored_events)
+        return None
+
+    def select_events(  # noqa: D102
+        self,
+        originator_id: UUID | str,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
+    ) -> Sequence[StoredEvent]:
+        conversation = as_uuid(originator_id)
+        with self.store.lock:
+            log = self.store.log(conversation)
+            lines = log.read(gt=gt, lte=lte, desc=desc, limit=limit)
+            if not all(line.crc_ok for line in lines):
+                found = log.read(gt=gt, lte=lte, desc=desc)
+                lines = [line for line in found if line.crc_ok][:limit]
+        return [StoredEvent(originator_id, line.version, line.topic, line.state) for line in lines]
+
+
+class JSONLApplicationRecorder(JSONLAggregateRecorder, ApplicationRecorder):
+    """Events of conversations, and one order over all of them."""
+
+    def insert_events(  # noqa: D102
+        self, stored_events: Sequence[StoredEvent], **kwargs: Any
+    ) -> Sequence[int] | None:
+        return self.store.insert_and_number(stored_events, kwargs.get("tracking"))
+
+    def select_notifications(  # noqa: D102
+        self,
+        start: int | None,
+        limit: int,
+        stop: int | None = None,
+        topics: Sequence[str] = (),
+        *,
+        inclusive_of_start: bool = True,
+    ) -> Sequence[Notification]:
+        first = 1 if start is None else start if inclusive_of_start else start + 1
+        found: list[Notification] = []
+        if limit < 1:
+            return found
+        with self.store.lock:
+            for number, conversation, line in self.store.notified(first, stop):
+                if not topics or line.topic in topics:
+                    found.append(
+                        Notification(conversation, line.version, line.topic, line.state, number)
+                    )
+                    if len(found) == limit:
+                        break
+        return found
+
+    def max_notification_id(self) -> int | None:  # noqa: D102
+        with self.store.lock:
+            return self.store.notifications.count() or None
+
+    @property
+    def epoch(self) -> str:
+        """Changes whenever notification ids get a new meaning: a read model then starts over."""
+        with self.store.lock:
+            self.store.notifications.count()
+            return self.store.notifications.epoch.hex()
+
+    def subscribe(  # noqa: D102
+        self, gt: int | None = None, topics: Sequence[str] = ()
+    ) -> Subscription[ApplicationRecorder]:
+        return JSONLSubscription(self, gt=gt, topics=topics)
+
+    def listen(self, event: Event) -> None:
+        """Have *event* set whenever this process has saved something."""
+        with self.store.lock:
+            self.store.listeners.add(event)
+
+    def unlisten(self, event: Event) -> None:
+        """Leave *event* alone from now on."""
+        with self.store.lock:
+            self.store.listeners.discard(event)
+
+
+class JSONLTrackingRecorder(TrackingRecorder):
+    """How far readers of notifications have come."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def insert_tracking(self, tracking: Tracking) -> None:  # noqa: D102
+        with self.store.lock, self.store.tracking.advancing(tracking):
+            pass
+
+    def max_tracking_id(self, application_name: str) -> int | None:  # noqa: D102
+        with self.store.lock:
+            return self.store.tracking.position(application_name)
+
+
+class JSONLProcessRecorder(JSONLTrackingRecorder, JSONLApplicationRecorder, ProcessRecorder):
+    """Events, their order, and the position of the reader that caused them, saved as one."""

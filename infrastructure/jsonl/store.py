@@ -1,0 +1,393 @@
+"""A folder of logs: which there are, saving to several at once, forking, looking into one."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+import msgspec
+
+from infrastructure.errors import (
+    InvalidEventError,
+    InvalidIdError,
+    LogExistsError,
+    LogReplacedError,
+    ReadError,
+    WriteError,
+)
+from infrastructure.jsonl import disk, locks
+from infrastructure.jsonl.log_file import LogFile
+from infrastructure.jsonl.notification_log import NotificationLog, Record, Unindexed
+from infrastructure.jsonl.tracking import TrackingLog
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from eventsourcing.persistence import StoredEvent, Tracking
+
+    from infrastructure.jsonl.line import Damage, Header, Line, TrackingMark
+
+SUFFIX: Final = ".jsonl"
+_OPEN_FILES: Final = 64
+_UUID_TEXT: Final = 36
+
+
+class Inspection(msgspec.Struct, frozen=True):
+    """All that can be said about one log: what `verify` reports from."""
+
+    id: UUID
+    path: Path
+    size: int
+    header: Header | None
+    lines: list[Line]
+    damages: list[Damage]
+    missing: list[tuple[int, int]]
+
+
+class Store:
+    """A folder of logs. Making one touches nothing; the folder appears with the first event.
+
+    Thread-safe within a process; several stores, and processes, on one folder are fine.
+
+    Args:
+        path: The folder.
+        durable: Whether a save waits for the disk.
+
+    Attributes:
+        locking_works: False once the file system turned out to have no locks.
+        listeners: Set whenever this store has saved something.
+    """
+
+    def __init__(self, path: Path, *, durable: bool = True) -> None:
+        self.path = path
+        self.durable = durable
+        self.locking_works = True
+        self.lock = threading.RLock()
+        self.listeners: set[threading.Event] = set()
+        self.notifications = NotificationLog(self)
+        self.tracking = TrackingLog(self)
+        self._logs: dict[UUID, LogFile] = {}
+
+    def close(self) -> None:
+        """Close every file. The store can still be used: it opens them again."""
+        with self.lock:
+            for log in self._logs.values():
+                log.close()
+            self._logs.clear()
+            self.notifications.close()
+            self.tracking.close()
+
+    # -- what there is ---------------------------------------------------------------------------
+
+    def path_of(self, conversation: UUID) -> Path:
+        """Return the path of a conversation's log, whether it exists or not."""
+        return self.path / f"{conversation}{SUFFIX}"
+
+    def log(self, conversation: UUID) -> LogFile:
+        """Return the log of *conversation*, whether it exists or not."""
+        log = self._logs.get(conversation)
+        if log is None:
+            log = LogFile(self.path_of(conversation), conversation, durable=self.durable)
+            self._logs[conversation] = log
+        return log
+
+    def ids(self) -> list[UUID]:
+        """Return the ids of all logs, newest first (a UUIDv7 begins with its time)."""
+        return [conversation for conversation, _ in self._named()][::-1]
+
+    def entries(self) -> Iterator[tuple[UUID, os.stat_result]]:
+        """Yield the ids of all logs by name, each with the status of its file."""
+        for conversation, entry in self._named():
+            with contextlib.suppress(FileNotFoundError):
+                yield conversation, entry.stat()
+
+    def logs(self) -> list[LogFile]:
+        """Return all logs by name."""
+        return [self.log(conversation) for conversation, _ in self._named()]
+
+    def _named(self) -> list[tuple[UUID, os.DirEntry[str]]]:
+        found = []
+        try:
+            for entry in disk.files(self.path):
+                name = entry.name
+                if name.endswith(SUFFIX) and len(name) == _UUID_TEXT + len(SUFFIX):
+                    with contextlib.suppress(ValueError):
+                        conversation = UUID(name[:_UUID_TEXT])
+                        if str(conversation) == name[:_UUID_TEXT]:
+                            found.append((conversation, entry))
+        except OSError as error:
+            raise ReadError(self.path, error) from error
+        return sorted(found, key=lambda pair: pair[1].name)
+
+    def inspect(self, conversation: UUID) -> Inspection:
+        """Read all of a log and say what is in it.
+
+        Raises:
+            LogMissingError: There is no such log.
+        """
+        with self.lock:
+            log = self.log(conversation)
+            scan = log.scan()
+            found = Inspection(
+                conversation,
+                log.path,
+                scan.size,
+                scan.header,
+                scan.lines,
+                scan.damages,
+                scan.missing(),
+            )
+        return found
+
+    # -- saving ----------------------------------------------------------------------------------
+
+    def insert(self, events: Sequence[StoredEvent], tracking: Tracking | None = None) -> None:
+        """Save *events*, of one conversation or several: all or nothing.
+
+        Raises:
+            IntegrityError: A version, or the tracking position, is not new; nothing was written.
+            WriteError: Nothing of it was kept.
+        """
+        with self.lock:
+            with self._saved(events, tracking):
+                pass
+            self._announce()
+
+    def insert_and_number(
+        self, events: Sequence[StoredEvent], tracking: Tracking | None = None
+    ) -> list[int]:
+        """Save *events* as `insert` does, and return their notification ids.
+
+        The answer is empty if the events were saved but their order could not be written down; that
+        is made good by the next reader.
+        """
+        with self.lock:
+            if not self.notifications.is_ready:
+                self.notifications.catch_up()
+            with self._saved(events, tracking) as saves:
+                ids = self.notifications.add(saves) if saves else {}
+            self._announce()
+        numbers = [
+            ids.get((as_uuid(event.originator_id).bytes, event.originator_version))
+            for event in events
+        ]
+        return [number for number in numbers if number is not None] if all(numbers) else []
+
+    def insert_unordered(self, events: Sequence[StoredEvent]) -> None:
+        """Save *events* of derived files, whose versions need not rise, only be new.
+
+        A file that already has higher versions is written anew, in order, by temp file and rename.
+
+        Raises:
+            IntegrityError: A version is there already; nothing was written.
+            WriteError: Nothing of it was kept.
+        """
+        with self.lock:
+            late = []
+            for conversation, group in _grouped(events).items():
+                log = self.log(conversation)
+                last = log.last()
+                if last is None or group[0].originator_version > last:
+                    late += group
+                else:
+                    with self._folder_locked():
+                        log.rewrite_with(group)
+            with self._saved(late, None):
+                pass
+
+    def has_news(self, *, catch_up: bool = False) -> bool:
+        """Return whether another process saved something since notifications were last read.
+
+        Args:
+            catch_up: Compare the logs themselves with the order, not only the order's size.
+        """
+        with self.lock:
+            known = self.notifications.known_count
+            if catch_up:
+                self.notifications.catch_up()
+            return self.notifications.known_count != known or self.notifications.has_changed()
+
+    def notified(self, start: int, stop: int | None) -> Iterator[tuple[int, UUID, Line]]:
+        """Yield notification id, conversation and line from *start* to *stop*."""
+        for number, record, line in self.notifications.select(start, stop):
+            yield number, UUID(bytes=record.conversation), line
+
+    def _announce(self) -> None:
+        for listener in tuple(self.listeners):
+            listener.set()
+
+    @contextlib.contextmanager
+    def _saved(
+        self, events: Sequence[StoredEvent], tracking: Tracking | None
+    ) -> Iterator[list[Unindexed]]:
+        """Save, and hold the locks of the logs inside the ``with``."""
+        groups = _grouped(events)
+        if not groups:
+            if tracking is not None:
+                with self.tracking.advancing(tracking):
+                    pass
+            yield []
+            return
+        with self._begun([self.log(conversation) for conversation in sorted(groups)]) as logs:
+            for log in logs:
+                log.check(groups[log.conversation])
+            mark, last = None, logs[-1]
+            saving: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+            if tracking is not None:
+                mark = (tracking.application_name, tracking.notification_id)
+                version = groups[last.conversation][-1].originator_version
+                saving = self.tracking.advancing(tracking, last.conversation, version)
+            with saving:
+                saves = _write(logs, groups, mark)
+            yield _in_order(saves, events)
+
+    @contextlib.contextmanager
+    def _begun(self, logs: Sequence[LogFile]) -> Iterator[Sequence[LogFile]]:
+        """Lock *logs*, and the folder first if some of them are to be created."""
+        begun: list[LogFile] = []
+        with contextlib.ExitStack() as stack:
+            creating = not all(log.is_open or log.exists() for log in logs)
+            if creating:
+                stack.enter_context(self._folder_locked())
+            try:
+                for log in logs:
+                    if not creating or log.exists():
+                        log.begin()
+                        begun.append(log)
+                    elif log.was_there:
+                        raise LogReplacedError(log.path)
+                yield logs
+            finally:
+                for log in logs:
+                    log.end()
+                    self.locking_works = self.locking_works and log.locking_works
+                self._limit_open_files()
+
+    @contextlib.contextmanager
+    def _folder_locked(self) -> Iterator[None]:
+        """Hold the lock of the folder: nobody else creates a log in it."""
+        try:
+            disk.make_folder(self.path)
+            fd = disk.open_read(self.path)
+        except OSError as error:
+            raise WriteError(self.path, error) from error
+        try:
+            if not locks.acquire(fd, self.path):
+                self.locking_works = False
+            yield
+        finally:
+            disk.close(fd)
+
+    def _limit_open_files(self) -> None:
+        """Keep the files that were used last open, up to a bound."""
+        opened = [log for log in self._logs.values() if log.is_open]
+        for log in opened[: max(len(opened) - _OPEN_FILES, 0)]:
+            log.close()
+
+    # -- forking ---------------------------------------------------------------------------------
+
+    def fork(
+        self,
+        source: UUID,
+        upto_version: int,
+        new: UUID,
+        extra: Sequence[StoredEvent],
+    ) -> None:
+        """Create the log *new*: the bytes of *source* up to a version, then the *extra* events.
+
+        The source is only read, and without a lock: what is copied was appended long before, or is
+        whole. Damaged bytes are copied as they are.
+
+        Raises:
+            LogMissingError: There is no *source*.
+            LogExistsError: There is a *new* already.
+            InvalidEventError: The events do not go on from *upto_version*.
+        """
+        with self.lock, self._folder_locked():
+            parent, child = self.log(source), self.log(new)
+            if child.exists():
+                raise LogExistsError(child.path)
+            cut, line = parent.cut_after(upto_version)
+            last = line.version if line else 0
+            if not extra or any(as_uuid(event.originator_id) != new for event in extra):
+                raise InvalidEventError(f"a fork needs an event of {new} that says so")
+            if extra[0].originator_version <= last:
+                raise InvalidEventError(f"a fork's own events come after version {last}")
+            # A batch that is cut in two looks unfinished; "base" says that it is not.
+            in_batch = line is not None and line.batch is not None and len(set(line.batch)) > 1
+            try:
+                child.fork_from(parent, cut, extra, base=last if in_batch else None)
+            finally:
+                child.end()
+                self._limit_open_files()
+        self._announce()
+
+
+def as_uuid(originator_id: UUID | str) -> UUID:
+    """Return an originator id as the UUID that it is.
+
+    Raises:
+        InvalidIdError: It is none.
+    """
+    if isinstance(originator_id, UUID):
+        return originator_id
+    try:
+        return UUID(originator_id)
+    except (ValueError, AttributeError, TypeError):
+        raise InvalidIdError(originator_id) from None
+
+
+def _grouped(events: Sequence[StoredEvent]) -> dict[UUID, list[StoredEvent]]:
+    groups: dict[UUID, list[StoredEvent]] = {}
+    for event in events:
+        groups.setdefault(as_uuid(event.originator_id), []).append(event)
+    return groups
+
+
+def _write(
+    logs: Sequence[LogFile],
+    groups: dict[UUID, list[StoredEvent]],
+    mark: TrackingMark | None,
+) -> list[Unindexed]:
+    """Write to all of *logs* or to none; the locks are held."""
+    saves = []
+    try:
+        for log in logs:
+            events = groups[log.conversation]
+            tracking = mark if log is logs[-1] else None
+            previous = log.last_known
+            write = log.write if log.is_open else log.create
+            offsets = write(events, tracking)
+            key = log.conversation.bytes
+            records = [
+                Record(key, offset, event.originator_version)
+                for offset, event in zip(offsets, events, strict=True)
+            ]
+            saves.append(Unindexed(log, previous, records))
+        for log in logs:
+            log.sync()
+    except BaseException:
+        for log in logs:
+            log.roll_back()
+        raise
+    return saves
+
+
+def _in_order(saves: list[Unindexed], events: Sequence[StoredEvent]) -> list[Unindexed]:
+    """Cut the records of *saves* so that they follow one another as the *events* do."""
+    if len(saves) == 1:
+        return saves
+    queues = {save.log.conversation: iter(save.records) for save in saves}
+    by_id = {save.log.conversation: save for save in saves}
+    ordered = []
+    for event in events:
+        conversation = as_uuid(event.originator_id)
+        save = by_id[conversation]
+        record = next(queues[conversation])
+        first = record is save.records[0]
+        ordered.append(Unindexed(save.log, save.previous if first else None, [record]))
+    return ordered

@@ -1,0 +1,149 @@
+"""Domain events ↔ stored events: topics, upcasting, laziness, and nothing by import.
+
+Only topics of the closed registry are resolved (a log is data: opening one runs nothing). What
+cannot be read, a newer topic or a state of another shape, becomes an `Unrecognised` event that
+keeps its bytes. Works over every persistence module, with the library's ciphers and compressors.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+import msgspec
+from eventsourcing.persistence import Mapper, StoredEvent
+
+from domain.events import NOBODY, TOPICS, Event, Unrecognised
+from domain.text import decoded
+from domain.upcasts import UPCASTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from eventsourcing.domain import DomainEventProtocol
+    from eventsourcing.persistence import Cipher, Compressor, Transcoder
+
+    from domain.upcasts import Upcast
+
+
+class ConversationMapper(Mapper[UUID]):
+    """The mapper of conversations."""
+
+    def __init__(
+        self,
+        transcoder: Transcoder,
+        compressor: Compressor | None = None,
+        cipher: Cipher | None = None,
+        topics: Mapping[str, type[Event]] = TOPICS,
+        upcasts: Mapping[tuple[str, int], Upcast] = UPCASTS,
+    ) -> None:
+        super().__init__(transcoder, compressor, cipher)
+        self._topics = topics
+        self._upcasts = upcasts
+
+    def to_stored_event(self, domain_event: DomainEventProtocol[UUID]) -> StoredEvent:
+        """Return *domain_event* with its state as JSON bytes, compressed and encrypted if asked."""
+        event = cast("Event", domain_event)
+        if isinstance(event, Unrecognised):
+            topic, state = event.topic, event.state
+        else:
+            topic, state = event.TOPIC, _encode(event)
+        if self.compressor:
+            state = self.compressor.compress(state)
+        if self.cipher:
+            state = self.cipher.encrypt(state)
+        return _stored(event, topic, state)
+
+    def to_domain_event(self, stored_event: StoredEvent) -> Event:
+        """Return the event; `Unrecognised` if its topic or its state cannot be read.
+
+        Raises:
+            ValueError: the state cannot be decrypted or decompressed: a wrong key is not damage.
+        """
+        state = stored_event.state
+        if self.cipher:
+            state = self.cipher.decrypt(state)
+        if self.compressor:
+            state = self.compressor.decompress(state)
+        event = self._decode(stored_event, state)
+        originator_id = stored_event.originator_id
+        if not isinstance(originator_id, UUID):
+            originator_id = UUID(originator_id)
+        # The struct is frozen for everybody else; nobody else has seen it yet.
+        msgspec.structs.force_setattr(event, "originator_id", originator_id)
+        msgspec.structs.force_setattr(event, "originator_version", stored_event.originator_version)
+        return event
+
+    def _decode(self, stored: StoredEvent, state: bytes) -> Event:
+        event_class = self._topics.get(stored.topic)
+        if event_class is None:
+            return _unrecognised(stored, state, f"unknown topic {stored.topic!r}")
+        try:
+            if event_class.class_version > 1:
+                return _decoder(event_class).decode(self._upcast(event_class, state))
+            return _decoder(event_class).decode(state)
+        except _UNREADABLE as error:
+            return _leniently(event_class, state) or _unrecognised(
+                stored, state, f"not a {stored.topic}: {error}"
+            )
+
+    def _upcast(self, event_class: type[Event], state: bytes) -> bytes:
+        content: dict[str, Any] = dict(decoded(state))
+        written_as = content.pop("class_version", 1)
+        for version in range(written_as, event_class.class_version):
+            content = self._upcasts[event_class.TOPIC, version](content)
+        return msgspec.json.encode(content)
+
+
+_UNREADABLE = (
+    msgspec.MsgspecError, UnicodeError, RecursionError,
+    LookupError, TypeError, ValueError, AttributeError,  # an upcast of a state of another shape
+)  # fmt: skip
+
+
+def _leniently(event_class: type[Event], state: bytes) -> Event | None:
+    """Return the event of a state that strict parsers refuse (escaped lone surrogates, NaN)."""
+    if event_class.class_version > 1:
+        return None
+    try:
+        return _decoder(event_class).decode(msgspec.json.encode(decoded(state)))
+    except _UNREADABLE:
+        return None
+
+
+@lru_cache
+def _decoder(event_class: type[Event]) -> msgspec.json.Decoder[Event]:
+    return msgspec.json.Decoder(event_class)
+
+
+def _encode(event: Event) -> bytes:
+    # Who and which is in the stored event already; as defaults the two fields are left out.
+    bare = msgspec.structs.replace(event, originator_id=NOBODY, originator_version=0)
+    state = msgspec.json.encode(bare)
+    if event.class_version > 1:
+        content = msgspec.json.decode(state, type=dict[str, msgspec.Raw])
+        state = msgspec.json.encode({**content, "class_version": event.class_version})
+    return state
+
+
+def _stored(event: Event, topic: str, state: bytes) -> StoredEvent:
+    return StoredEvent(
+        originator_id=event.originator_id,
+        originator_version=event.originator_version,
+        topic=topic,
+        state=state,
+    )
+
+
+class _Timed(msgspec.Struct):
+    timestamp: datetime
+
+
+def _unrecognised(stored: StoredEvent, state: bytes, reason: str) -> Unrecognised:
+    try:
+        timestamp = msgspec.json.decode(state, type=_Timed).timestamp
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        timestamp = datetime.fromtimestamp(0, UTC)
+    return Unrecognised(timestamp=timestamp, topic=stored.topic, state=state, reason=reason)

@@ -1,0 +1,119 @@
+"""The model client: the anthropic SDK, streaming, with its errors made ours.
+
+The SDK takes a second to import, so it is imported when the first client is made
+(`preload` does it in the background). We take its raw stream events and fold them ourselves
+(`domain.answer`), for the reasons in facts.md, section 1.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+from domain.text import valid
+from infrastructure.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from anthropic import AsyncAnthropic
+
+DEFAULT_MODEL = "claude-sonnet-5-5"
+"""The SDK's newest Sonnet."""
+
+MAX_TOKENS = 32_000
+"""How long an answer may be, in tokens."""
+
+MAX_RETRIES = 3
+CREDENTIALS = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_PROFILE",
+    "ANTHROPIC_IDENTITY_TOKEN",
+    "ANTHROPIC_IDENTITY_TOKEN_FILE",
+)
+"""The environment variables with which the SDK can sign a request."""
+
+
+def has_credentials() -> bool:
+    """Whether the environment has something to sign requests with."""
+    return any(os.environ.get(name) for name in CREDENTIALS)
+
+
+def preload() -> None:
+    """Import the SDK in the background, so that the first request does not wait for it."""
+    threading.Thread(target=lambda: __import__("anthropic"), daemon=True).start()
+
+
+class AnthropicModel:
+    """Answers requests by the Messages API of Anthropic, or of whoever speaks it at *base_url*."""
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        max_retries: int = MAX_RETRIES,
+    ) -> None:
+        self._options: dict[str, Any] = {"max_retries": max_retries}
+        if base_url is not None:
+            self._options["base_url"] = base_url
+        if api_key is not None:
+            self._options["api_key"] = api_key
+        self._client: AsyncAnthropic | None = None
+
+    async def stream(self, request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        """Send *request*, byte for byte as it is, and yield the raw stream events of the answer.
+
+        Raises:
+            ModelError: there is no answer, or it broke off.
+        """
+        import anthropic  # noqa: PLC0415 - a second of start-up
+        import httpx2  # noqa: PLC0415
+
+        try:
+            if self._client is None:
+                self._client = anthropic.AsyncAnthropic(**self._options)
+            async with await self._client.messages.create(**request) as events:
+                async for event in events:
+                    yield event.to_dict()
+        except anthropic.AnthropicError as error:
+            raise _model_error(error) from error
+        except httpx2.HTTPError as error:
+            # After the first byte the SDK lets the transport's own errors through (trap 3).
+            message = f"the connection broke in the middle of the answer ({error})"
+            raise ModelError(message, kind=type(error).__name__) from error
+        except (TypeError, ValueError) as error:
+            # No credentials (a TypeError), or a request that cannot be encoded (case Z5).
+            raise ModelError(valid(str(error)), kind=type(error).__name__) from error
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+
+def _model_error(error: Any) -> ModelError:
+    """Return what *error*, any of the SDK's, means for a person."""
+    kind = str(getattr(error, "type", None) or type(error).__name__)
+    status = getattr(error, "status_code", None)
+    said = valid(str(getattr(error, "api_message", None) or getattr(error, "message", error)))
+    hints = {
+        401: f"the API refused the key ({said}): check ANTHROPIC_API_KEY",
+        403: f"the API does not allow this ({said})",
+        404: f"the API does not know this model or address ({said}): check --model, MODEL_ID "
+        "and ANTHROPIC_BASE_URL",
+        429: f"too many requests ({said}): wait a little and try again",
+        529: f"the API is overloaded ({said}): try again in a moment",
+    }
+    if status is None:
+        cause = error.__cause__ or error
+        said = f"no connection to the API ({valid(str(cause)) or said})"
+    return ModelError(
+        hints.get(status or 0, said),
+        kind=kind,
+        status=status,
+        request_id=getattr(error, "request_id", None),
+    )

@@ -1,0 +1,498 @@
+# ruff: noqa: RUF001 - the Chinese half of this file uses Chinese punctuation.
+"""The offline model: a few fixed rules that answer Messages API requests. Not a language model.
+
+Pure functions from a request body to a `Reply`: no clock, no randomness, no socket (that is
+`offline_server`). The same request always gets the same answer, ids included.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import groupby
+from typing import Any
+
+Json = dict[str, Any]
+
+_MAX_QUOTED_PROMPTS = 20
+_MAX_QUOTED_CHARACTERS = 200
+_MAX_SHOWN_LINES = 200
+_MAX_SHOWN_CHARACTERS = 10_000
+_CHARACTERS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model answers: content blocks, why it stopped, and what that cost."""
+
+    content: tuple[Json, ...]
+    stop_reason: str
+    usage: Json
+
+
+def respond(request: Json) -> Reply:
+    """Answer the Messages API body *request* by the rules below.
+
+    The last user text chooses the rule. Tool results in the latest user message are shown first;
+    when no text came with them, showing them is the whole answer. The request must have passed
+    `offline_server.problem`.
+    """
+    turn = _Turn.of(request)
+    blocks = [*_show_results(turn), *_follow(turn)]
+    # A thinking block leads its message, as the API would send it.
+    blocks.sort(key=lambda block: block["type"] != "thinking")
+    calls = any(block["type"] == "tool_use" for block in blocks)
+    stop_reason = "tool_use" if calls else "end_turn"
+    return Reply(tuple(blocks), stop_reason, usage(request, blocks))
+
+
+def count_tokens(request: Json) -> int:
+    """Estimate the input tokens of *request*: a quarter of the characters of what counts in it."""
+    return _tokens({key: request[key] for key in ("system", "tools", "messages") if key in request})
+
+
+def usage(request: Json, content: list[Json]) -> Json:
+    """Return what answering *request* with *content* costs, by the same estimate."""
+    return {
+        "input_tokens": count_tokens(request),
+        "output_tokens": _tokens(content),
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": 0,
+    }
+
+
+def fingerprint(request: Json, *salt: str | int) -> str:
+    """Return 16 hex digits that name *request*, and the *salt* within it.
+
+    Requests of one conversation only grow, so ids made of this are unique in it.
+    """
+    text = "\0".join([_canonical(request), *map(str, salt)])
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def signature(model: str, thinking: str) -> str:
+    """Return the made-up signature of a thinking block: bound to its text and its model."""
+    digest = sha256(f"{model}\0{thinking}".encode("utf-8", "surrogatepass")).hexdigest()
+    return f"offline-{digest}"
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def _tokens(value: Any) -> int:
+    return -(-len(_canonical(value)) // _CHARACTERS_PER_TOKEN)
+
+
+# What is asked.
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """One request, read once: its prompts, the results that it brings, the tools it offers."""
+
+    request: Json
+    prompts: tuple[str, ...]
+    prompted: bool  # the last prompt is part of the latest message
+    results: tuple[tuple[Json, Json], ...]  # (tool_use, tool_result)
+    tools: frozenset[str]
+    chinese: bool
+
+    @classmethod
+    def of(cls, request: Json) -> _Turn:
+        messages = request["messages"]
+        users = [_blocks(message) for message in messages if message["role"] == "user"]
+        prompts = [text for blocks in users for text in _texts(blocks)]
+        latest = _blocks(messages[-1]) if messages[-1]["role"] == "user" else []
+        calls = {
+            block.get("id"): block
+            for message in messages[-2:-1]
+            for block in _blocks(message)
+            if block.get("type") == "tool_use"
+        }
+        results = [
+            (calls.get(block.get("tool_use_id"), {}), block)
+            for block in latest
+            if block.get("type") == "tool_result"
+        ]
+        return cls(
+            request=request,
+            prompts=tuple(prompts),
+            prompted=bool(_texts(latest)),
+            results=tuple(results),
+            tools=frozenset(str(tool.get("name")) for tool in request.get("tools") or ()),
+            chinese=bool(prompts and re.search(r"[\u3400-\u9fff]", prompts[-1])),
+        )
+
+    def say(self, english: str, chinese: str) -> str:
+        return chinese if self.chinese else english
+
+
+def _blocks(message: Json) -> list[Json]:
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _texts(blocks: list[Json]) -> list[str]:
+    """Return what the user says in *blocks*: no blanks, and no remarks of the program's own."""
+    texts = [str(block.get("text", "")).strip() for block in blocks if block.get("type") == "text"]
+    return [text for text in texts if text and not (text[0] == "(" and text[-1] == ")")]
+
+
+# What is done about it: one function per rule.
+
+
+def _follow(turn: _Turn) -> list[Json]:
+    if not turn.prompted:
+        return [] if turn.results else _introduce(turn)
+    prompt = turn.prompts[-1]
+    for pattern, rule in _RULES:
+        if match := pattern.fullmatch(prompt):
+            return rule(turn, match)
+    return _introduce(turn)
+
+
+def _text(text: str) -> list[Json]:
+    return [{"type": "text", "text": text}]
+
+
+def _calls(turn: _Turn, name: str, *inputs: Json) -> list[Json]:
+    if name not in turn.tools:
+        return _text(
+            turn.say(
+                f"I cannot do that: the tool `{name}` is not offered in this request.",
+                f"做不到：这次请求没有提供工具 `{name}`。",
+            )
+        )
+    return [
+        {
+            "type": "tool_use",
+            "id": f"toolu_offline_{fingerprint(turn.request, index)}",
+            "name": name,
+            "input": input_,
+        }
+        for index, input_ in enumerate(inputs)
+    ]
+
+
+def _list_files(turn: _Turn, _match: re.Match[str]) -> list[Json]:
+    return _calls(turn, "bash", {"command": "ls"})
+
+
+def _run(turn: _Turn, match: re.Match[str]) -> list[Json]:
+    return _calls(turn, "bash", {"command": match["command"]})
+
+
+def _read(turn: _Turn, match: re.Match[str]) -> list[Json]:
+    return _calls(turn, "read", {"path": _unquoted(match["path"])})
+
+
+def _write(turn: _Turn, match: re.Match[str]) -> list[Json]:
+    return _calls(turn, "write", {"path": _unquoted(match["path"]), "content": match["text"]})
+
+
+def _edit(turn: _Turn, match: re.Match[str]) -> list[Json]:
+    edit = {"old_text": match["old"], "new_text": match["new"]}
+    return _calls(turn, "edit", {"path": _unquoted(match["path"]), "edits": [edit]})
+
+
+def _unquoted(path: str) -> str:
+    return path[1:-1] if path[0] in "\"'`" else path
+
+
+def _use_tools(turn: _Turn, match: re.Match[str]) -> list[Json]:
+    count = _NUMBERS.get(match["count"].lower())
+    if count is None:
+        return _text(
+            turn.say(
+                "I can use 1 to 16 tools at once.",
+                "我一次可以用 1 到 16 个工具。",
+            )
+        )
+    commands = ({"command": f"echo {number}"} for number in range(1, count + 1))
+    return _calls(turn, "bash", *commands)
+
+
+def _recall(turn: _Turn, _match: re.Match[str]) -> list[Json]:
+    earlier = [quoted for prompt in turn.prompts[:-1] for quoted in _quotable(prompt)]
+    if not earlier:
+        return _text(
+            turn.say(
+                "Nothing came before this in the messages that I was sent.",
+                "在我收到的消息里，这之前什么都没有。",
+            )
+        )
+    skipped = max(0, len(earlier) - _MAX_QUOTED_PROMPTS)
+    lines = [
+        f"{number}. “{_quote(prompt)}”"
+        for number, prompt in enumerate(earlier[skipped:], skipped + 1)
+    ]
+    lead = turn.say(
+        "From the messages that I was sent, you asked me, oldest first:",
+        "从我收到的消息来看，你之前让我做的是（从早到晚）：",
+    )
+    if skipped:
+        lead += turn.say(f" (the first {skipped} left out)", f"（前 {skipped} 条省略）")
+    return _text("\n".join([lead, "", *lines]))
+
+
+def _quotable(prompt: str) -> list[str]:
+    """Return *prompt*, or the prompts that are quoted in it if it is a summary."""
+    if not prompt.startswith("Summary of "):
+        return [prompt]
+    return list(dict.fromkeys(re.findall(r"\[User\]:?[ \t]*(.+)", prompt)))
+
+
+def _quote(prompt: str) -> str:
+    line = " ".join(prompt.split())
+    return line if len(line) <= _MAX_QUOTED_CHARACTERS else line[:_MAX_QUOTED_CHARACTERS] + "…"
+
+
+def _think(turn: _Turn, match: re.Match[str]) -> list[Json]:
+    if (turn.request.get("thinking") or {}).get("type") == "disabled":
+        return _text(
+            turn.say(
+                "Thinking is switched off in this request, so there is no thinking block.",
+                "这次请求关闭了思考，所以没有思考块。",
+            )
+        )
+    topic = _quote(match["topic"]) or turn.say("nothing in particular", "没有具体内容")
+    thinking = turn.say(
+        f"This is a sample thinking block of the offline model. The topic was: {topic}",
+        f"这是离线模型的思考块样例。题目是：{topic}",
+    )
+    block = {
+        "type": "thinking",
+        "thinking": thinking,
+        "signature": signature(turn.request["model"], thinking),
+    }
+    return [
+        block,
+        *_text(
+            turn.say(
+                "The thinking block before this is a fixed sample: I follow rules, I do not think.",
+                "上面的思考块是固定的样例：我只按规则回答，并不会思考。",
+            )
+        ),
+    ]
+
+
+_USAGE_ENGLISH = """\
+I am Leftfold's built-in offline model: a few fixed rules, not a language model. I understand:
+
+- `list the files here`
+- `read FILE`
+- `write FILE: TEXT`
+- `edit FILE: OLD -> NEW`
+- `run: COMMAND`
+- `use N tools at once`
+- `think about SOMETHING`
+- `what did I ask you?`
+
+To talk to a real model, leave, set your key (`export ANTHROPIC_API_KEY=…`) and start again."""
+
+_USAGE_CHINESE = """\
+我是 Leftfold 内置的离线模型：只有几条固定的规则，不是语言模型。我听得懂：
+
+- `列出当前目录的文件`
+- `读取 文件`
+- `写入 文件：内容`
+- `编辑 文件：旧 -> 新`
+- `运行：命令`
+- `同时用 N 个工具`
+- `想一想……`
+- `刚才我让你做什么了`
+
+要使用真正的模型，请退出，设置密钥（`export ANTHROPIC_API_KEY=…`），然后重新启动。"""
+
+
+def _introduce(turn: _Turn) -> list[Json]:
+    return _text(turn.say(_USAGE_ENGLISH, _USAGE_CHINESE))
+
+
+def _summarise(_turn: _Turn, match: re.Match[str]) -> list[Json]:
+    text = match["text"]
+    asked = re.findall(r"(?m)^[ \t>]*(\[User\].*?)[ \t]*$", text)
+    paths = dict.fromkeys(re.findall(r'"path"\s*:\s*"([^"\n]+)"', text))
+    unknown = ["Unknown: the offline model quotes, it does not understand."]
+    sections = {
+        "Goal": asked[:1] or unknown,
+        "Constraints": unknown,
+        "Progress": asked or unknown,
+        "Decisions": unknown,
+        "Next steps": asked[-1:] or unknown,
+        "Files": [f"`{path}`" for path in paths] or ["None named."],
+    }
+    return _text(
+        "\n\n".join(
+            "\n".join([f"## {heading}", *(f"- {line}" for line in lines)])
+            for heading, lines in sections.items()
+        )
+    )
+
+
+# How tool results are told.
+
+
+def _show_results(turn: _Turn) -> list[Json]:
+    shown = [_show(turn, call, result) for call, result in turn.results]
+    if not shown:
+        return []
+    if len(shown) > 1:
+        count = len(shown)
+        lead = turn.say(f"Here are the results of {count} calls.", f"这是 {count} 次调用的结果。")
+        shown.insert(0, lead)
+    return _text("\n\n".join(shown))
+
+
+def _show(turn: _Turn, call: Json, result: Json) -> str:
+    text = _result_text(result)
+    lead, empty = _lead(turn, call, failed=result.get("is_error") is True)
+    if not text.strip():
+        return empty
+    fence = "`" * max(3, *(1 + len(list(run)) for char, run in groupby(text) if char == "`"), 3)
+    return f"{lead}\n\n{fence}\n{_capped(turn, text)}\n{fence}"
+
+
+def _lead(turn: _Turn, call: Json, *, failed: bool) -> tuple[str, str]:
+    """Return the sentence before a result, and the one that stands for an empty result."""
+    name, input_ = str(call.get("name", "unknown")), call.get("input") or {}
+    what = _code(name, input_.get("command") or input_.get("path"))
+    if failed:
+        return (
+            turn.say(f"Error from {what}:", f"{what} 出错："),
+            turn.say(f"Error from {what}, without a message.", f"{what} 出错，没有说明。"),
+        )
+    if name == "bash" and input_.get("command") == "ls":
+        return (
+            turn.say("Here are the files in this directory:", "当前目录里有这些文件："),
+            turn.say("There are no files in this directory.", "当前目录里没有文件。"),
+        )
+    if name == "read":
+        return (
+            turn.say(f"Here is the content from {what}:", f"{what} 的内容："),
+            turn.say(f"Nothing is in it: {what}.", f"{what} 是空的。"),
+        )
+    return (
+        turn.say(f"Result of {what}:", f"{what} 的结果："),
+        turn.say(f"No output from {what}.", f"{what} 没有输出。"),
+    )
+
+
+def _code(name: str, argument: Any) -> str:
+    """Return the call as inline code: the tool, and what it was given."""
+    text = _quote(f"{name} {argument}" if isinstance(argument, str) else name)
+    return f"`{text}`" if "`" not in text else f"`` {text} ``"
+
+
+def _result_text(result: Json) -> str:
+    content = result.get("content", "")
+    if isinstance(content, str):
+        return content.rstrip("\n")
+    parts = [
+        str(block.get("text", "")) if block.get("type") == "text" else f"[{block.get('type')}]"
+        for block in content or ()
+    ]
+    return "\n".join(parts).rstrip("\n")
+
+
+def _capped(turn: _Turn, text: str) -> str:
+    lines = text.split("\n")
+    shown = "\n".join(lines[:_MAX_SHOWN_LINES])[:_MAX_SHOWN_CHARACTERS]
+    left = len(text) - len(shown)
+    if not left:
+        return text
+    return shown + turn.say(
+        f"\n… ({left} more characters not repeated here)",
+        f"\n……（还有 {left} 个字符，此处不再重复）",
+    )
+
+
+# Which words choose which rule. The first pattern that matches all of the prompt wins.
+
+_ENGLISH_NUMBERS = """
+    one two three four five six seven eight
+    nine ten eleven twelve thirteen fourteen fifteen sixteen
+"""
+_CHINESE_NUMBERS = "一 二 三 四 五 六 七 八 九 十 十一 十二 十三 十四 十五 十六"
+_NUMBERS = {
+    word: number
+    for words in (_ENGLISH_NUMBERS, _CHINESE_NUMBERS, " ".join(map(str, range(1, 17))), "一 两")
+    for number, word in enumerate(words.split(), 1)
+}
+_PATH = r"""(?P<path> "[^"\n]+" | '[^'\n]+' | `[^`\n]+` | [^\s:："'`][^\s:：]* )"""
+_PLEASE = r"(?: please\s+ | can\s+you\s+ )?"
+_QING = r"(?: 请你 | 请帮我 | 请 | 帮我 | 麻烦 )?\s*"
+
+_LIST_FILES = rf"""
+    {_PLEASE} (?:
+        ls
+      | (?: list | show ) (?: \s+me )? (?: \s+all )? (?: \s+of )? (?: \s+the )? \s+files
+        (?: \s+here | \s+in\s+here
+          | \s+in\s+(?: this | the | the\s+current )\s+(?: directory | folder ) )?
+      | what\s+files\s+are\s+(?: here | there )
+    ) (?: ,?\s+please )? \s*[.!?]*
+  | {_QING} (?: 列出 | 列一下 | 列举 | 显示 | 看看 | 查看 | 看一下 ) (?: 一下 )?
+    (?: 当前 | 这个 | 本 )? (?: 目录 | 文件夹 )? (?: 里面 | 下面 | 里 | 下 | 中 )?
+    的? (?: 所有 | 全部 )? 的? 文件 (?: 列表 )? \s*[。！.!？?]*
+  | (?: (?: 当前 | 这个 | 本 ) (?: 目录 | 文件夹 ) | 这 ) (?: 里面 | 下面 | 里 | 下 | 中 )?
+    有 (?: 哪些 | 什么 ) 文件 \s*[。？?]*
+"""
+_READ = rf"""
+    (?: {_PLEASE} read\s+(?: the\s+ )?(?: file\s+ )?
+      | {_QING} (?: 读取 | 读一下 | 读 )\s*(?: 文件 )?\s* )
+    {_PATH} \s*[。！]*
+"""
+_WRITE = rf"""
+    (?: {_PLEASE} write\s+(?: the\s+ )?(?: file\s+ )? | {_QING} (?: 写入 | 写 )\s*(?: 文件 )?\s* )
+    {_PATH} \s*[:：][ \t]* (?P<text> .* )
+"""
+_EDIT = rf"""
+    (?: {_PLEASE} edit\s+(?: the\s+ )?(?: file\s+ )? | {_QING} (?: 编辑 | 修改 )\s*(?: 文件 )?\s* )
+    {_PATH} \s*[:：][ \t]* (?P<old> .+? ) \s*(?: -> | → )[ \t]* (?P<new> .* )
+"""
+_RUN = rf"(?: {_PLEASE} run | {_QING} (?: 运行 | 执行 ) ) \s*[:：]\s* (?P<command> .+ )"
+_USE_TOOLS = rf"""
+    {_PLEASE} use\s+(?P<count> \w+ )\s+tools?
+    (?: \s+(?: at\s+once | in\s+parallel | together | at\s+the\s+same\s+time ))? \s*[.!]*
+"""
+_USE_TOOLS_CHINESE = rf"""
+    {_QING} (?: 同时 | 一次 | 并行 ) (?: 使用 | 调用 | 用 )
+    \s*(?P<count> \d+ | [一二两三四五六七八九十]+ )\s* 个?工具 \s*[。！.!]*
+"""
+_RECALL = r"""
+    what\s+(?: did | have | had )\s+i\s+(?: just\s+ )?
+    (?: asked | ask | told | tell | said | say | wanted | want )
+    (?: \s+(?: of | from | to ))? (?: \s+you )? (?: \s+to\s+do | \s+about | \s+for )?
+    (?: \s+(?: before | earlier | just\s+now | so\s+far | last ))? \s*[.!?]*
+  | (?: 刚才 | 刚刚 | 之前 | 前面 | 先前 | 我们 | 我 ){1,3} 都?
+    (?: 让 | 叫 | 要 | 请 | 问 | 说 | 跟 | 对 ) 了?过?你?
+    (?: 说 | 做 | 干 | 问 )? (?: 了 | 过 )? 些?
+    (?: 什么 | 哪些 | 啥 ) (?: 事情 | 事 | 问题 | 话 )? (?: 了 | 吗 | 来着 | 呢 )? \s*[?？。!！]*
+"""
+_THINK = rf"""
+    (?: {_PLEASE} think (?: \s+(?: about | of | on | over | through )\b )? (?! \w )
+      | {_QING} 你?(?: 想一想 | 想想 | 思考一下 | 思考 ) )
+    \s*[:：,，.…]*\s* (?P<topic> .* )
+"""
+_SUMMARISE = r"(?P<text> summari[sz]e\s+this\s+conversation .* )"
+
+_Rule = Callable[[_Turn, re.Match[str]], list[Json]]
+_RULES: tuple[tuple[re.Pattern[str], _Rule], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE | re.DOTALL | re.VERBOSE), rule)
+    for pattern, rule in (
+        (_SUMMARISE, _summarise),
+        (_LIST_FILES, _list_files),
+        (_READ, _read),
+        (_WRITE, _write),
+        (_EDIT, _edit),
+        (_RUN, _run),
+        (_USE_TOOLS, _use_tools),
+        (_USE_TOOLS_CHINESE, _use_tools),
+        (_RECALL, _recall),
+        (_THINK, _think),
+    )
+)

@@ -1,0 +1,392 @@
+"""The Messages API on loopback, by the standard library alone: the offline model's door.
+
+Owns HTTP, server-sent events and error bodies; what is answered comes from the *respond* it is
+given. The same server, scripted, drives the tests (`tests/server.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from contextlib import suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from socketserver import TCPServer
+from threading import Event as Flag
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from infrastructure.model import offline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from infrastructure.model.offline import Json, Reply
+
+    SSE = tuple[str, Json]  # the event's name and its data
+
+MAX_REQUEST_BYTES = 32 * 1024 * 1024  # the API's own limit
+MESSAGES = "/v1/messages"
+COUNT_TOKENS = "/v1/messages/count_tokens"
+_MODELS = "/v1/models"
+_MODEL = {
+    "type": "model",
+    "id": "offline",
+    "display_name": "Leftfold's offline model",
+    "created_at": "1970-01-01T00:00:00Z",
+    "lifecycle": "active",
+}
+_PIECES = 48  # a block is streamed in at most about this many deltas
+_SHORTEST_PIECE = 12
+_SECONDS_TO_STOP = 2.0
+
+
+class Refusal(Exception):  # noqa: N818 - it is an answer, not a failure of the server
+    """An HTTP error to answer with, in the shape of the Messages API."""
+
+    def __init__(
+        self, status: int, kind: str, message: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = dict(headers or {})
+        self.body: Json = {"type": "error", "error": {"type": kind, "message": message}}
+
+
+class OfflineServer:
+    """A loopback server of the Messages API, running from `start` to `stop`.
+
+    As a context manager it starts and stops itself. *respond* is called in the thread of the
+    connection; it may raise `Refusal` to answer with an error, or `ConnectionError` to hang up.
+    Exceptions that are bugs end their connection and are kept in `failures`.
+    """
+
+    def __init__(self, respond: Callable[[Json], Reply] = offline.respond) -> None:
+        self.respond = respond
+        self.failures: list[BaseException] = []
+        self._numbers = count(1)
+        self._stopping = Flag()
+        self._listener = _Listener(self)
+        self._thread = Thread(target=self._serve, name="offline-model", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """The base URL to give to a client of the API."""
+        return f"http://127.0.0.1:{self._listener.server_port}"
+
+    def start(self) -> Self:
+        """Begin to answer."""
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """End every connection, open streams too, and wait for their threads. Idempotent."""
+        if self._stopping.is_set():
+            return
+        self._stopping.set()
+        if self._thread.is_alive():
+            with suppress(OSError):  # wakes the accepting thread; no polling meanwhile
+                socket.create_connection(("127.0.0.1", self._listener.server_port), 1).close()
+            self._thread.join(_SECONDS_TO_STOP)
+        self._listener.server_close()
+        self._listener.hang_up()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def read_request(self, path: str, body: bytes) -> Json:
+        """Return the request in *body*, posted to *path*; raise `Refusal` if it is none."""
+        try:
+            request = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise _invalid(f"The request body is not valid JSON: {error}") from error
+        if trouble := problem(request, counting=path == COUNT_TOKENS):
+            raise _invalid(trouble)
+        assert isinstance(request, dict)
+        return request
+
+    def events(self, reply: Reply, message: Json) -> Iterator[SSE]:
+        """Yield the server-sent events that stream *message*, which was made of *reply*."""
+        del reply  # tests look at it, to play the faults that it asks for
+        return message_events(message)
+
+    def message(self, reply: Reply, request: Json) -> Json:
+        """Return the Message object that carries *reply* to *request*."""
+        return {
+            "id": f"msg_offline_{offline.fingerprint(request, 'message', next(self._numbers))}",
+            "type": "message",
+            "role": "assistant",
+            "model": request["model"],
+            "content": list(reply.content),
+            "stop_reason": reply.stop_reason,
+            "stop_sequence": None,
+            "usage": dict(reply.usage),
+        }
+
+    def request_id(self) -> str:
+        """Return the next value of the `request-id` header."""
+        return f"req_offline_{next(self._numbers)}"
+
+    def _serve(self) -> None:
+        while not self._stopping.is_set():
+            self._listener.handle_request()
+
+
+def problem(request: Any, *, counting: bool = False) -> str | None:
+    """Return what keeps *request* from being a Messages API body, or None.
+
+    Only the shape that the rules rely on: whether a conversation is one that the API would accept
+    is for `tests/api_rules.py` to say. A request for *counting* needs no max_tokens.
+    """
+    return next(_problems(request, counting=counting), None)
+
+
+def _problems(request: Any, *, counting: bool) -> Iterator[str]:
+    """Yield problems, of which only the first is meaningful: later checks rely on earlier ones."""
+    if not isinstance(request, dict):
+        yield "The request body must be a JSON object."
+    if not isinstance(request.get("model"), str) or not request["model"]:
+        yield "model: Field required"
+    limit = request.get("max_tokens")
+    if not counting and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        yield "max_tokens: Input should be an integer greater than or equal to 1"
+    messages = request.get("messages")
+    if not isinstance(messages, list) or not messages:
+        yield "messages: at least one message is required"
+    for index, message in enumerate(messages or ()):
+        if trouble := _message_problem(message):
+            yield f"messages.{index}{trouble}"
+    if messages and messages[0]["role"] != "user":
+        yield "messages: first message must use the user role"
+    tools = request.get("tools") or []
+    if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+        yield "tools: Input should be a list of objects"
+    if not isinstance(request.get("thinking") or {}, dict):
+        yield "thinking: Input should be an object"
+
+
+def _message_problem(message: Any) -> str | None:
+    if not isinstance(message, dict):
+        return ": Input should be an object"
+    if message.get("role") not in ("user", "assistant"):
+        return ".role: Input should be 'user' or 'assistant'"
+    content = message.get("content")
+    if not isinstance(content, str | list):
+        return ".content: Input should be a string or a list"
+    for index, block in enumerate(content if isinstance(content, list) else ()):
+        if trouble := _block_problem(block):
+            return f".content.{index}{trouble}"
+    return None
+
+
+def _block_problem(block: Any) -> str | None:
+    if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+        return ": Input should be an object with a type"
+    if block["type"] == "tool_use" and not isinstance(block.get("input"), dict):
+        return ".tool_use.input: Input should be an object"
+    if block["type"] == "tool_result":
+        content = block.get("content", "")
+        if isinstance(content, list) and all(isinstance(part, dict) for part in content):
+            return None
+        if not isinstance(content, str):
+            return ".tool_result.content: Input should be a string or a list of blocks"
+    return None
+
+
+def message_events(message: Json) -> Iterator[SSE]:
+    """Yield the events by which the API streams *message*: each a name and its data."""
+    usage = message["usage"]
+    start = {**message, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
+    yield "message_start", {"type": "message_start", "message": start}
+    yield "ping", {"type": "ping"}
+    for index, block in enumerate(message["content"]):
+        yield from _block_events(index, block)
+    delta = {"stop_reason": message["stop_reason"], "stop_sequence": message["stop_sequence"]}
+    yield "message_delta", {"type": "message_delta", "delta": delta, "usage": usage}
+    yield "message_stop", {"type": "message_stop"}
+
+
+def _block_events(index: int, block: Json) -> Iterator[SSE]:
+    start, deltas = _split(block)
+    name = "content_block_start"
+    yield name, {"type": name, "index": index, "content_block": start}
+    for delta in deltas:
+        name = "content_block_delta"
+        yield name, {"type": name, "index": index, "delta": delta}
+    name = "content_block_stop"
+    yield name, {"type": name, "index": index}
+
+
+def _split(block: Json) -> tuple[Json, list[Json]]:
+    """Return how *block* starts, and the deltas that complete it. Unknown types start complete."""
+    match block["type"]:
+        case "text":
+            pieces = _pieces(block["text"])
+            deltas = [{"type": "text_delta", "text": piece} for piece in pieces]
+            return {**block, "text": ""}, deltas
+        case "thinking":
+            pieces = _pieces(block["thinking"])
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces]
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
+            return {**block, "thinking": "", "signature": ""}, deltas
+        case "tool_use":
+            pieces = _pieces(json.dumps(block["input"], ensure_ascii=False))
+            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+            return {**block, "input": {}}, deltas
+        case _:
+            return block, []
+
+
+def _pieces(text: str) -> list[str]:
+    size = max(_SHORTEST_PIECE, -(-len(text) // _PIECES))
+    return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+def _invalid(message: str) -> Refusal:
+    return Refusal(HTTPStatus.BAD_REQUEST, "invalid_request_error", message)
+
+
+class _Listener(ThreadingHTTPServer):
+    """The listening socket. Knows its open connections, so that it can end them."""
+
+    def __init__(self, owner: OfflineServer) -> None:
+        self.owner = owner
+        self._connections: dict[Thread, socket.socket] = {}
+        super().__init__(("127.0.0.1", 0), _Connection)
+
+    def server_bind(self) -> None:
+        """Bind without the look-up of a host name that `HTTPServer` would do."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = "127.0.0.1", int(self.server_address[1])
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer *request*, a connection, in its own thread."""
+        thread = Thread(
+            target=self.process_request_thread,
+            args=(request, client_address),
+            name="offline-model connection",
+            daemon=True,
+        )
+        for ended in [thread for thread in self._connections if not thread.is_alive()]:
+            del self._connections[ended]
+        thread.start()
+        self._connections[thread] = request
+
+    def hang_up(self) -> None:
+        """End all connections, and wait for the threads that serve them."""
+        for connection in self._connections.values():
+            with suppress(OSError):  # it has ended already
+                connection.shutdown(socket.SHUT_RDWR)
+        for thread in self._connections:
+            thread.join(_SECONDS_TO_STOP)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing: a client that hung up is none of the user's business."""
+        del request, client_address
+        error = sys.exception()
+        if error is not None and not isinstance(error, ConnectionError):
+            self.owner.failures.append(error)
+
+
+class _Connection(BaseHTTPRequestHandler):
+    """One connection: reads requests, writes JSON or server-sent events."""
+
+    protocol_version = "HTTP/1.1"
+    server_version = "leftfold-offline"
+    disable_nagle_algorithm = True
+    server: _Listener
+
+    def do_GET(self) -> None:
+        path = urlsplit(self.path).path.rstrip("/")
+        if path == _MODELS:
+            ids = {"first_id": _MODEL["id"], "last_id": _MODEL["id"]}
+            self._json(HTTPStatus.OK, {"data": [_MODEL], "has_more": False, **ids})
+        elif path.startswith(f"{_MODELS}/"):
+            self._json(HTTPStatus.OK, {**_MODEL, "id": path.removeprefix(f"{_MODELS}/")})
+        else:
+            self._refuse(_not_found(path))
+
+    def do_POST(self) -> None:
+        owner, path = self.server.owner, urlsplit(self.path).path.rstrip("/")
+        try:
+            body = self._body()
+            if path not in (MESSAGES, COUNT_TOKENS):
+                raise _not_found(path)
+            request = owner.read_request(path, body)
+            if path == COUNT_TOKENS:
+                self._json(HTTPStatus.OK, {"input_tokens": offline.count_tokens(request)})
+                return
+            reply = owner.respond(request)
+        except Refusal as refusal:
+            self._refuse(refusal)
+            return
+        message = owner.message(reply, request)
+        events = owner.events(reply, message)
+        if request.get("stream"):
+            self._stream(events)
+        else:
+            self._json(HTTPStatus.OK, message)
+
+    def log_message(self, *_: Any) -> None:
+        """Print nothing."""
+
+    def _body(self) -> bytes:
+        length = self.headers.get("content-length", "")
+        if not (length.isascii() and length.isdigit()):
+            self.close_connection = True
+            raise Refusal(
+                HTTPStatus.LENGTH_REQUIRED, "invalid_request_error", "Content-Length is required"
+            )
+        if int(length) > MAX_REQUEST_BYTES:
+            self.close_connection = True
+            raise Refusal(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                "request_too_large",
+                f"Request exceeds the maximum size of {MAX_REQUEST_BYTES} bytes",
+            )
+        return self.rfile.read(int(length))
+
+    def _refuse(self, refusal: Refusal) -> None:
+        self._json(refusal.status, refusal.body, refusal.headers)
+
+    def _json(self, status: int, body: Json, headers: Mapping[str, str] | None = None) -> None:
+        data = json.dumps(body).encode()
+        self._head(status, {"content-length": str(len(data)), **(headers or {})})
+        self.wfile.write(data)
+
+    def _stream(self, events: Iterator[SSE]) -> None:
+        kind = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+        self._head(HTTPStatus.OK, {**kind, "transfer-encoding": "chunked"})
+        for name, data in events:
+            chunk = f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _head(self, status: int, headers: Mapping[str, str]) -> None:
+        self.send_response(status)
+        usual = {
+            "content-type": "application/json",
+            "request-id": self.server.owner.request_id(),
+        }
+        for name, value in {**usual, **headers}.items():
+            self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("connection", "close")
+        self.end_headers()
+
+
+def _not_found(path: str) -> Refusal:
+    return Refusal(HTTPStatus.NOT_FOUND, "not_found_error", f"Not found: {path}")

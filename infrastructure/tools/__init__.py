@@ -1,0 +1,19 @@
+"""What a model can have done on this machine: run a command, read, write and edit files.
+
+Tools act and answer; they know nothing of events. The loop records before and after.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from infrastructure.tools.bash import Bash
+from infrastructure.tools.edit import EditTool
+from infrastructure.tools.output import ToolContext, ToolError, ToolOutput
+from infrastructure.tools.read import Read
+from infrastructure.tools.tool import Tool
+from infrastructure.tools.write import Write
+
+__all__ = ["TOOLS", "Tool", "ToolContext", "ToolError", "ToolOutput"]
+
+TOOLS: Final[tuple[Tool[Any], ...]] = (Bash(), Read(), Write(), EditTool())

@@ -1,0 +1,84 @@
+"""The tool that runs a shell command."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Final
+
+from pydantic import Field
+
+from infrastructure.tools.output import ToolOutput
+from infrastructure.tools.process import run_shell
+from infrastructure.tools.tool import Arguments, Tool
+
+if TYPE_CHECKING:
+    from infrastructure.tools.output import ToolContext
+    from infrastructure.tools.process import Ended
+
+_SIGNALS: Final = {number.value: number.name for number in signal.Signals}
+_SHELL_ADDS_TO_SIGNALS: Final = 128
+
+
+class BashInput(Arguments):
+    """A command and how long it may take."""
+
+    command: str = Field(min_length=1, description="The command, as you would type it in bash")
+    timeout: float = Field(
+        120,
+        gt=0,
+        le=3600,
+        description="Seconds after which the command and all its children are killed",
+    )
+
+
+class Bash(Tool[BashInput]):
+    """Runs a command; see `infrastructure.tools.process` for what it can and cannot do to us."""
+
+    name = "bash"
+    description = (
+        "Run a command with bash in the working directory and return its stdout and stderr, "
+        "merged. Every call is a fresh shell: `cd` and variables do not carry over. There is no "
+        "terminal and no input: commands cannot ask questions, so pass flags like --yes. An exit "
+        "code other than 0 is reported as an error. Of more than 2,000 lines or 50 KiB you see "
+        "the beginning and the end, and the path of a file that has all of it. To keep a server "
+        "running, start it in the background with its output in a file: `server > log 2>&1 &`."
+    )
+    Input = BashInput
+
+    def _summary(self, call: BashInput) -> str:
+        return f"$ {call.command}"
+
+    async def _run(self, call: BashInput, context: ToolContext) -> ToolOutput:
+        if "\0" in call.command:
+            return ToolOutput("A command cannot contain a NUL character.", is_error=True)
+        ended = await run_shell(call.command, seconds=call.timeout, context=context)
+        notes = _notes(ended, call.timeout)
+        output = ended.output
+        if not output.strip():
+            output = "(only blank output)" if output else "(no output)"
+        if notes:
+            output = "\n".join([output.removesuffix("\n"), *notes])
+        return ToolOutput(output, is_error=ended.timed_out or ended.status != 0)
+
+
+def _notes(ended: Ended, seconds: float) -> list[str]:
+    notes = []
+    if ended.timed_out:
+        notes.append(f"timed out after {seconds:g} s; the command and its children were killed")
+    elif ended.status:
+        notes.append(_status(ended.status))
+    if ended.left_running:
+        notes.append(
+            f"[still running in the background: process group {ended.left_running}. "
+            f"To stop it: kill -- -{ended.left_running}]",
+        )
+    elif ended.left_running == 0:
+        notes.append("[a process in a session of its own is still running in the background]")
+    return notes
+
+
+def _status(status: int) -> str:
+    if status < 0:
+        return f"killed by {_SIGNALS.get(-status, f'signal {-status}')}"
+    named = _SIGNALS.get(status - _SHELL_ADDS_TO_SIGNALS)
+    return f"exit code {status} ({named})" if named else f"exit code {status}"

@@ -1,0 +1,220 @@
+"""The tool that replaces pieces of a file."""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+import difflib
+import itertools
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pydantic import Field
+
+from infrastructure.tools.files import CHANGING, open_regular, replace, resolve
+from infrastructure.tools.output import ToolError, ToolOutput, capped, size
+from infrastructure.tools.tool import Arguments, Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from infrastructure.tools.output import ToolContext
+
+_BOM: Final = "\ufeff"
+_LARGEST: Final = 20_000_000
+_MATCHES_NAMED: Final = 10
+_CONTEXT: Final = 3
+
+
+class Edit(Arguments):
+    """One piece of a file and what takes its place."""
+
+    old_text: str = Field(
+        min_length=1,
+        description="The text to replace, exactly as in the file; it must occur exactly once",
+    )
+    new_text: str = Field(description="The text that takes its place; empty to delete")
+
+
+class EditInput(Arguments):
+    """A file and the edits to make in it."""
+
+    path: str = Field(description="Path of the file, absolute or from the working directory")
+    edits: list[Edit] = Field(
+        min_length=1,
+        description="The edits; each is matched against the file as it is now, and they must not "
+        "overlap",
+    )
+
+
+class EditTool(Tool[EditInput]):
+    """Makes all of the edits or none."""
+
+    name = "edit"
+    description = (
+        "Change a file by replacing pieces of its text. Every old_text must occur exactly once in "
+        "the file as it is now, with the same whitespace: include enough of the lines around it to "
+        "make it unique. Put several changes of one file in one call. All edits are made or "
+        "none. Returns a diff."
+    )
+    Input = EditInput
+
+    def _summary(self, call: EditInput) -> str:
+        number = len(call.edits)
+        return f"edit {call.path}" + (f" ({number} edits)" if number > 1 else "")
+
+    async def _run(self, call: EditInput, context: ToolContext) -> ToolOutput:
+        diff = await asyncio.to_thread(_edit, resolve(call.path, context.cwd), call)
+        return ToolOutput(capped(diff, context))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Change:
+    """Where an edit goes: a span of the text whose lines have lost their carriage returns."""
+
+    start: int
+    end: int
+    number: int
+    text: str
+
+
+def _edit(path: Path, call: EditInput) -> str:
+    with CHANGING:
+        with open_regular(path) as file:
+            data = file.read(_LARGEST + 1)
+        if len(data) > _LARGEST:
+            raise ToolError(f"{path} is larger than {size(_LARGEST)}; change it with bash.")
+        # Bytes that are not UTF-8 survive this and the way back.
+        original = data.decode(errors="surrogateescape")
+        mark = _BOM if original.startswith(_BOM) else ""
+        original = original.removeprefix(_BOM)
+        text = _normal(original)
+        changes = _changes(text, call.edits)
+        changed = _apply(original, changes)
+        if changed == original:
+            raise ToolError(f"The edits change nothing in {path}; it was not written.")
+        replace(path, (mark + changed).encode(errors="surrogateescape"))
+    return _diff(call.path, text, _normal(changed), changes)
+
+
+def _normal(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+def _changes(text: str, edits: Sequence[Edit]) -> list[_Change]:
+    """Return where each edit goes, in the order of the text.
+
+    Raises:
+        ToolError: A text is not there, is there more than once, or two of them overlap.
+    """
+    changes = []
+    for number, edit in enumerate(edits, 1):
+        old = _normal(edit.old_text.removeprefix(_BOM)) or edit.old_text
+        starts = list(_occurrences(text, old))
+        if len(starts) != 1:
+            raise ToolError(f"Edit {number}: {_not_one(text, old, starts)} Nothing was changed.")
+        new = _normal(edit.new_text)
+        changes.append(_Change(starts[0], starts[0] + len(old), number, new))
+    changes.sort()
+    for before, after in itertools.pairwise(changes):
+        if after.start < before.end:
+            first, second = sorted((before.number, after.number))
+            raise ToolError(
+                f"Edits {first} and {second} overlap; make them one edit. Nothing was changed.",
+            )
+    return changes
+
+
+def _occurrences(text: str, old: str) -> Iterator[int]:
+    start = text.find(old)
+    while start >= 0:
+        yield start
+        start = text.find(old, start + 1)
+
+
+def _not_one(text: str, old: str, starts: Sequence[int]) -> str:
+    if starts:
+        lines = [str(text.count("\n", 0, start) + 1) for start in starts[:_MATCHES_NAMED]]
+        more = ", …" if len(starts) > _MATCHES_NAMED else ""
+        return (
+            f"old_text occurs {len(starts)} times (at lines {', '.join(lines)}{more}); include "
+            "more of the text around the one you mean."
+        )
+    first = old.strip().split("\n")[0].strip()
+    close = [i for i, line in enumerate(text.split("\n"), 1) if first and line.strip() == first]
+    hint = f" Its first line is like line {close[0]}; compare the whitespace." if close else ""
+    return f"old_text was not found.{hint} Read the file again and copy the text exactly."
+
+
+def _apply(original: str, changes: Sequence[_Change]) -> str:
+    """Return *original* with the changes; everything between them stays as it is, byte by byte.
+
+    New lines end as the lines that they replace, or else as most lines of the file do.
+    """
+    dropped = [match.start() - i for i, match in enumerate(re.finditer("\r\n", original))]
+    mostly_crlf = 2 * len(dropped) > original.count("\n")
+    pieces = []
+    done = 0
+    for change in changes:
+        start = change.start + bisect.bisect_left(dropped, change.start)
+        end = change.end + bisect.bisect_left(dropped, change.end)
+        replaced = original[start:end]
+        crlf = "\r\n" in replaced if "\n" in replaced else mostly_crlf
+        pieces += [original[done:start], change.text.replace("\n", "\r\n") if crlf else change.text]
+        done = end
+    return "".join([*pieces, original[done:]])
+
+
+@dataclass(slots=True)
+class _Window:
+    """Lines around some changes: where they are before, and how many the changes add."""
+
+    first: int
+    last: int
+    added: int
+
+
+def _diff(name: str, before: str, after: str, changes: Sequence[_Change]) -> str:
+    """Return a unified diff. It looks around the changes only: files are long, lines repeat."""
+    old, new = _lines(before), _lines(after)
+    diff = [f"--- a/{name}\n", f"+++ b/{name}\n"]
+    shift = 0
+    for window in _windows(before, changes):
+        first, last, added = window.first, window.last, window.added
+        last_new = last + shift + added if last < len(old) else len(new)
+        hunks = difflib.unified_diff(
+            old[first:last],
+            new[first + shift : last_new],
+            n=_CONTEXT,
+        )
+        # The first two lines are the names of the files.
+        diff += [_moved(line, first, first + shift) for line in itertools.islice(hunks, 2, None)]
+        shift += added
+    return "".join(diff)
+
+
+def _windows(text: str, changes: Sequence[_Change]) -> list[_Window]:
+    windows: list[_Window] = []
+    for change in changes:
+        first = max(0, text.count("\n", 0, change.start) - _CONTEXT)
+        last = text.count("\n", 0, change.end) + 1 + _CONTEXT
+        added = change.text.count("\n") - text.count("\n", change.start, change.end)
+        if windows and first <= windows[-1].last:
+            windows[-1].last = last
+            windows[-1].added += added
+        else:
+            windows.append(_Window(first, last, added))
+    return windows
+
+
+def _moved(line: str, old: int, new: int) -> str:
+    """Return a line of a diff with its line numbers, if any, counted from the file's top."""
+    if header := re.fullmatch(r"@@ -(\d+)(.*) \+(\d+)(.*) @@\n", line):
+        return f"@@ -{int(header[1]) + old}{header[2]} +{int(header[3]) + new}{header[4]} @@\n"
+    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def _lines(text: str) -> list[str]:
+    return re.findall(r"[^\n]*\n|[^\n]+", text)

@@ -1,0 +1,107 @@
+"""Paths as models write them, and files that are read safely and replaced in one step."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import errno
+import os
+import secrets
+import stat
+import threading
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from infrastructure.tools.output import ToolError
+
+# Reading, changing and replacing a file is one step: two edits of a turn must not undo each other.
+CHANGING: Final = threading.Lock()
+
+_NAMES_LOOKED_AT: Final = 10_000
+
+
+def resolve(path: str, cwd: Path) -> Path:
+    """Return *path* from *cwd*, with ``~`` expanded."""
+    if "\0" in path:
+        raise ToolError("A path cannot contain a NUL character.")
+    return cwd / os.path.expanduser(path)  # noqa: PTH111 - Path.expanduser raises for unknown users
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading; a pipe or a device would block or never end.
+
+    Raises:
+        ToolError: It is missing (with similar names), a directory, or not a regular file.
+        OSError: It cannot be opened.
+    """
+    try:
+        _refuse_irregular(path, path.stat().st_mode)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except (FileNotFoundError, NotADirectoryError):
+        raise ToolError(_missing(path)) from None
+    file = os.fdopen(descriptor, "rb")
+    try:
+        _refuse_irregular(path, os.fstat(descriptor).st_mode)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Write *data* to *path* so that a reader, or a crash, sees the old file or the new one.
+
+    Parents are created, symbolic links are followed, and an existing file keeps its mode (and its
+    owner, where we may set it). Call it with `CHANGING` held.
+
+    Raises:
+        ToolError: *path* is a directory, not a regular file, or read-only.
+        OSError: It cannot be written.
+    """
+    target = Path(os.path.realpath(path))
+    before = None
+    with contextlib.suppress(FileNotFoundError):
+        before = target.stat()
+        _refuse_irregular(path, before.st_mode)
+        if not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, "The file is read-only", str(path))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # Not derived from the name, which may already be as long as names get.
+    temporary = target.parent / f".leftfold-{secrets.token_hex(8)}.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            if before is not None:
+                with contextlib.suppress(PermissionError):
+                    os.fchown(descriptor, before.st_uid, before.st_gid)
+                os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _refuse_irregular(path: Path, mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise ToolError(f"{path} is a directory. To list it, use bash: ls -la")
+    if not stat.S_ISREG(mode):
+        raise ToolError(f"{path} is not a regular file (a pipe, a socket or a device).")
+
+
+def _missing(path: Path) -> str:
+    """Say that *path* is not there, and which names near it are."""
+    folder = path.parent
+    if not folder.is_dir():
+        while not folder.exists():
+            folder = folder.parent
+        return f"{path} does not exist. The part that does: {folder}"
+    names: dict[str, str] = {}
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        names = {entry.name.casefold(): entry.name for entry in islice(entries, _NAMES_LOOKED_AT)}
+    close = difflib.get_close_matches(path.name.casefold(), names, n=3)
+    suggestion = f" Did you mean {' or '.join(names[name] for name in close)}?" if close else ""
+    return f"{path} does not exist.{suggestion}"

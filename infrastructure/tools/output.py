@@ -1,0 +1,240 @@
+"""What a tool gives back, what it is given, and the one cap on how much of it a model sees."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Final, Self
+
+from domain.text import valid, valid_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from types import TracebackType
+
+MAX_LINES: Final = 2_000
+MAX_BYTES: Final = 50 * 1024
+SIDE_FILE_BYTES: Final = 100_000_000
+
+# The end of an output says how it went, so it gets three quarters of the room.
+_HEAD_SHARE: Final = 4
+_NOTICE_LINES: Final = 4
+_NOTICE_BYTES: Final = 512
+
+
+class ToolError(Exception):
+    """A tool could not do what it was asked; the message is for the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """The result of one call: text or Messages-API content blocks, always valid UTF-8 (case E3)."""
+
+    content: str | list[dict[str, object]]
+    is_error: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "content", valid_json(self.content))
+
+
+def ignore(_text: str) -> None:
+    """Do nothing with live output."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """The surroundings of one call.
+
+    Attributes:
+        cwd: Where relative paths start and commands run.
+        side_files: Folder for outputs too long to be shown; created (0700) when first needed.
+        tool_use_id: Names the side file; it comes from a model and is never trusted as a path.
+        on_output: Called with output as it arrives, in the thread of the event loop.
+    """
+
+    cwd: Path
+    side_files: Path
+    tool_use_id: str
+    on_output: Callable[[str], None] = ignore
+
+
+def capped(text: str, context: ToolContext) -> str:
+    """Return *text*, or its head and tail if it is longer than a model is shown (case I5)."""
+    with Capture(context) as capture:
+        capture.feed(valid(text).encode())
+    return capture.text()
+
+
+def size(number: int) -> str:
+    """Return a number of bytes as people write it."""
+    if number < 10_000:  # noqa: PLR2004
+        return f"{number:,} bytes"
+    if number < 1_000_000:  # noqa: PLR2004
+        return f"{number / 1_000:,.1f} KB"
+    return f"{number / 1_000_000:,.1f} MB"
+
+
+@dataclass(slots=True)
+class Capture:
+    """Output of any length in bounded memory: its head, its tail, and all of it in a side file.
+
+    The side file appears only when the cap is passed, and gets the bytes as they came.
+    """
+
+    context: ToolContext
+    _decoder: codecs.IncrementalDecoder = field(init=False)
+    _raw: bytearray = field(init=False, default_factory=bytearray)
+    _head: bytearray = field(init=False, default_factory=bytearray)
+    _tail: bytearray = field(init=False, default_factory=bytearray)
+    _bytes: int = field(init=False, default=0)
+    _newlines: int = field(init=False, default=0)
+    _side_file: _SideFile | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._take(self._decoder.decode(b"", final=True))
+        if self._side_file is not None:
+            self._side_file.close()
+
+    def feed(self, data: bytes) -> str:
+        """Take *data* and return the text in it; half a character waits for its other half."""
+        text = self._decoder.decode(data)
+        self._take(text)
+        if self._side_file is not None:
+            self._side_file.write(data)
+        else:
+            self._raw += data
+            if self._is_cut:
+                self._side_file = _SideFile(self.context)
+                self._side_file.write(bytes(self._raw))
+                self._raw.clear()
+        return text
+
+    def text(self) -> str:
+        """Return what the model is shown. Call it when the capture is closed."""
+        if not self._is_cut:
+            return self._head.decode()
+        kept_where = "" if self._side_file is None else self._side_file.note()
+        room = MAX_BYTES - _NOTICE_BYTES - len(kept_where.encode())
+        lines = MAX_LINES - _NOTICE_LINES
+        head = _start_of(bytes(self._head), room // _HEAD_SHARE, lines // _HEAD_SHARE)
+        tail = _end_of(bytes(self._tail), room - len(head), lines - lines // _HEAD_SHARE)
+        left_out = size(self._bytes - len(head) - len(tail))
+        if lines_left_out := self._newlines - head.count(b"\n") - tail.count(b"\n"):
+            left_out = f"{lines_left_out:,} lines, {left_out}"
+        notice = f"[… {left_out} left out here. {kept_where}]"
+        before = "" if head.endswith(b"\n") else "\n"
+        return f"{head.decode()}{before}{notice}\n{tail.decode()}"
+
+    @property
+    def _is_cut(self) -> bool:
+        unfinished = bool(self._tail) and not self._tail.endswith(b"\n")
+        return self._bytes > MAX_BYTES or self._newlines + unfinished > MAX_LINES
+
+    def _take(self, text: str) -> None:
+        data = text.encode()
+        self._bytes += len(data)
+        self._newlines += data.count(b"\n")
+        self._head += data[: MAX_BYTES - len(self._head)]
+        self._tail += data
+        if len(self._tail) > 4 * MAX_BYTES:
+            del self._tail[:-MAX_BYTES]
+
+
+@dataclass(slots=True)
+class _SideFile:
+    """The full text of one output, up to a size; a disk that is full costs the file only."""
+
+    context: ToolContext
+    _path: Path | None = field(init=False, default=None)
+    _descriptor: int = field(init=False, default=-1)
+    _written: int = field(init=False, default=0)
+    _is_full: bool = field(init=False, default=False)
+    _failure: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        try:
+            self._create()
+        except OSError as error:
+            self._failure = error.strerror or str(error)
+
+    def write(self, data: bytes) -> None:
+        """Append *data*, or as much of it as the size allows."""
+        if self._descriptor < 0:
+            return
+        rest = memoryview(data)[: SIDE_FILE_BYTES - self._written]
+        self._is_full = self._is_full or len(rest) < len(data)
+        try:
+            while rest:
+                written = os.write(self._descriptor, rest)
+                self._written += written
+                rest = rest[written:]
+        except OSError as error:
+            self._failure = error.strerror or str(error)
+            self.close()
+
+    def close(self) -> None:
+        """Close the file; what comes later is dropped."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def note(self) -> str:
+        """Say where the text is, and how much of it."""
+        if self._path is None:
+            return f"The full output could not be kept: {self._failure}"
+        if self._failure:
+            return f"Its first {size(self._written)} ({self._failure}): {self._path}"
+        if self._is_full:
+            return f"Its first {size(self._written)}: {self._path}"
+        return f"Full output: {self._path}"
+
+    def _create(self) -> None:
+        folder = self.context.side_files
+        for part in [*reversed(folder.parents), folder]:
+            if not part.is_dir():
+                part.mkdir(mode=0o700, exist_ok=True)
+        stem = re.sub(r"[^A-Za-z0-9_-]", "_", self.context.tool_use_id)[:64] or "output"
+        for number in count(1):
+            path = folder / (f"{stem}.txt" if number == 1 else f"{stem}-{number}.txt")
+            try:
+                self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            except FileExistsError:
+                continue
+            self._path = path
+            return
+
+
+def _start_of(data: bytes, room: int, lines: int) -> bytes:
+    """Return the start of *data*: whole lines unless that loses more than half of it."""
+    head = data[:room]
+    if head.count(b"\n") > lines:
+        return b"\n".join(head.split(b"\n")[:lines]) + b"\n"
+    if (line_end := head.rfind(b"\n") + 1) > len(head) // 2:
+        return head[:line_end]
+    return head.decode(errors="ignore").encode()
+
+
+def _end_of(data: bytes, room: int, lines: int) -> bytes:
+    """Return the end of *data*: whole lines unless that loses more than half of it."""
+    tail = data[-room:]
+    newlines = tail.count(b"\n", 0, -1)
+    if newlines >= lines:
+        return tail.split(b"\n", newlines - lines + 1)[-1]
+    if 0 < (line_start := tail.find(b"\n") + 1) < len(tail) // 2:
+        return tail[line_start:]
+    return tail.decode(errors="ignore").encode()

@@ -1,0 +1,280 @@
+"""Running a shell command that can neither hang the turn nor outlive its abort.
+
+A command gets a session of its own: it has no terminal to ask at, and there is one name under
+which all of it can be killed, also what made a group of its own (`timeout`, job control). What
+holds its output open after it has ended is not waited for (cases P1-P4, Z13).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from infrastructure.tools.output import Capture, ToolContext
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_SECRETS: Final = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CIPHER_KEY"})
+_NEVER_ASK: Final = {
+    "EDITOR": "true",
+    "VISUAL": "true",
+    "GIT_EDITOR": "true",
+    "GIT_SEQUENCE_EDITOR": "true",
+    "GIT_TERMINAL_PROMPT": "0",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "MANPAGER": "cat",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "TERM": "dumb",
+}
+_CHUNK: Final = 64 * 1024
+_LARGEST_PIPE: Final = 1024 * 1024
+
+# Seconds.
+_GRACE: Final = 2.0
+_REAP: Final = 1.0
+_DRAIN: Final = 0.2
+_LONGEST_NAP: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended.
+
+    Attributes:
+        output: stdout and stderr as they came, capped.
+        status: The exit code, or minus the signal; None if even SIGKILL did not end it in time.
+        timed_out: Whether it was stopped because its time was over.
+        left_running: The process group if something in it still runs, 0 if something outside of
+            it still holds the output, None if all of it has ended.
+    """
+
+    output: str
+    status: int | None
+    timed_out: bool
+    left_running: int | None
+
+
+def environment() -> dict[str, str]:
+    """Return what a command's environment is: ours, without our secrets and without questions.
+
+    The keys of the model's provider (ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN) and of the log's
+    cipher are left out: no command needs them, and many print their environment.
+    """
+    kept = {name: value for name, value in os.environ.items() if name not in _SECRETS}
+    return kept | _NEVER_ASK
+
+
+async def run_shell(command: str, *, seconds: float, context: ToolContext) -> Ended:
+    """Run *command* in a shell and return when the shell has ended.
+
+    Children that it leaves in the background go on running. On a timeout, and when the awaiting
+    task is cancelled, every group of the session is killed: SIGTERM, two seconds, SIGKILL. Only
+    what gave itself a new session (`setsid`) is out of reach.
+
+    Raises:
+        OSError: The shell could not be started.
+    """
+    with Capture(context) as capture:
+        child = _Child(command, context.cwd, lambda data: context.on_output(capture.feed(data)))
+        try:
+            timed_out = not await child.ended(within=seconds)
+            if timed_out:
+                await child.stop()
+            await child.drain()
+            left_running = None if timed_out else await child.left_running()
+        except BaseException:
+            await child.stop()
+            raise
+        finally:
+            child.close()
+    return Ended(capture.text(), child.status, timed_out, left_running)
+
+
+class _Child:
+    """A shell, the groups of its session and our end of the pipe that they write to."""
+
+    def __init__(self, command: str, cwd: Path, feed: Callable[[bytes], None]) -> None:
+        self._feed = feed
+        self._loop = asyncio.get_running_loop()
+        self._pipe, writing_end = os.pipe()
+        try:
+            os.set_blocking(self._pipe, False)
+            self._popen = subprocess.Popen(  # noqa: S603 - running commands is what this is for
+                [shutil.which("bash") or "/bin/sh", b"-c", command.encode()],
+                cwd=cwd,
+                env=environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=writing_end,
+                stderr=writing_end,
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(self._pipe)
+            raise
+        finally:
+            os.close(writing_end)
+        self._groups = {self._popen.pid}
+        self._is_open = True
+        self._loop.add_reader(self._pipe, self._read)
+
+    @property
+    def status(self) -> int | None:
+        return self._popen.returncode
+
+    async def ended(self, *, within: float) -> bool:
+        """Wait for the shell alone, not for those who inherited its pipe."""
+        return await self._wait(lambda: self._popen.poll() is not None, within)
+
+    async def stop(self) -> None:
+        """End the session; a second cancellation only makes it quicker."""
+        if self._is_gone():
+            return
+        gone = False
+        self._signal(signal.SIGTERM)
+        self._signal(signal.SIGCONT)
+        try:
+            gone = await self._wait(self._is_gone, _GRACE)
+        finally:
+            if not gone:
+                self._signal(signal.SIGKILL)
+        if not gone:
+            await self._wait(self._is_gone, _REAP)
+
+    async def drain(self) -> None:
+        """Read what was written before the end, and what a last `tee` has to say within a blink."""
+        left = _LARGEST_PIPE
+        while left > 0 and (number := self._read()):
+            left -= number
+        await self._wait(lambda: not self._is_open, _DRAIN)
+
+    async def left_running(self) -> int | None:
+        """Tell what the ended shell has left behind, as `Ended.left_running` does.
+
+        Who still writes gets a reader of its own, or SIGPIPE would end a server at its next line.
+        """
+        if self._is_open:
+            self._hand_over()
+            return 0 if self._is_gone() else self._popen.pid
+        return None if await self._wait(self._is_gone, _DRAIN) else self._popen.pid
+
+    def _hand_over(self) -> None:
+        """Leave the pipe to a `cat` that ends when the last writer does."""
+        self._stop_reading()
+        os.set_blocking(self._pipe, True)
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            subprocess.run(
+                ["/bin/sh", "-c", "exec 3<&0; cat <&3 >/dev/null 2>&1 &"],
+                stdin=self._pipe,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=environment(),
+                cwd="/",
+                start_new_session=True,
+                timeout=_REAP,
+                check=False,
+            )
+
+    def close(self) -> None:
+        """Let go of the pipe and, if need be, wait a moment for a killed shell."""
+        self._stop_reading()
+        os.close(self._pipe)
+        if self._popen.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._popen.wait(_REAP)
+
+    async def _wait(self, is_true: Callable[[], bool], seconds: float) -> bool:
+        """Ask until *is_true* or the time is over; polling needs no thread and no child watcher."""
+        deadline = self._loop.time() + seconds
+        nap = 0.001
+        while not is_true():
+            left = deadline - self._loop.time()
+            if left <= 0:
+                return False
+            await asyncio.sleep(min(nap, left))
+            nap = min(2 * nap, _LONGEST_NAP)
+        return True
+
+    def _read(self) -> int:
+        """Read one chunk and return its size: 0 at the end and when there is nothing now."""
+        if not self._is_open:
+            return 0
+        try:
+            data = os.read(self._pipe, _CHUNK)
+        except BlockingIOError:
+            return 0
+        if data:
+            self._feed(data)
+        else:
+            self._stop_reading()
+        return len(data)
+
+    def _stop_reading(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._loop.remove_reader(self._pipe)
+
+    def _signal(self, number: int) -> None:
+        self._groups |= _groups_of(self._popen.pid)
+        for group in self._groups:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, number)
+
+    def _is_gone(self) -> bool:
+        """Tell whether nobody is left in the groups we know. Asking also reaps the shell."""
+        return self._popen.poll() is not None and not any(map(_is_alive, self._groups))
+
+
+def _is_alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        # macOS says "not permitted" where only zombies are left.
+        return False
+    # Linux counts zombies, and a container without an init never reaps orphans.
+    return any(each.group == group and not each.is_zombie for each in _processes())
+
+
+def _groups_of(session: int) -> set[int]:
+    groups = set()
+    for each in _processes():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if os.getsid(each.number) == session:
+                groups.add(each.group)
+    # 0 and 1 would mean "ourselves" and "everybody" to killpg.
+    return {group for group in groups if group > 1}
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    number: int
+    group: int
+    is_zombie: bool
+
+
+def _processes() -> Iterator[_Process]:
+    """Yield the processes of this machine: from /proc on Linux, elsewhere from `ps`."""
+    if sys.platform == "linux":
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit():
+                with contextlib.suppress(OSError):
+                    # "number (name) state parent group …"; the name may contain anything.
+                    state, _, group = (folder / "stat").read_bytes().rpartition(b")")[2].split()[:3]
+                    yield _Process(int(folder.name), int(group), is_zombie=state == b"Z")
+        return
+    listed = b""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        command = ["/bin/ps", "-A", "-o", "pid=,pgid=,stat="]
+        listed = subprocess.check_output(command, timeout=_REAP)  # noqa: S603 - a constant
+    for line in listed.splitlines():
+        number, group, state = line.split()
+        yield _Process(int(number), int(group), is_zombie=state.startswith(b"Z"))

@@ -1,0 +1,118 @@
+"""What all tools share: arguments are checked, a schema is shown, and every failure is a result."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from domain.text import valid, valid_json
+from infrastructure.tools.output import ToolContext, ToolError, ToolOutput
+
+_SUMMARY_LENGTH = 300
+
+
+class Arguments(BaseModel):
+    """Arguments of a call; a name that the tool does not know is an error, not a silent loss."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+Call = TypeVar("Call", bound=Arguments)
+
+
+class Tool(ABC, Generic[Call]):
+    """One thing that a model can have done on this machine.
+
+    Attributes:
+        name: What the model calls it.
+        description: When and how to use it, written for a model.
+        needs_approval: Whether a person is asked first.
+        Input: The model of the arguments.
+    """
+
+    name: str
+    description: str
+    needs_approval: bool = True
+    Input: type[Call]
+
+    def definition(self) -> dict[str, Any]:
+        """Return the tool as the Messages API wants it: name, description, input_schema."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "input_schema": _schema_of(self.Input),
+        }
+
+    def summary(self, arguments: dict[str, Any]) -> str:
+        """Return one line that tells a person what a call does, whatever its arguments are."""
+        try:
+            line = self._summary(self._parse(arguments))
+        except ToolError:
+            line = f"{self.name} {arguments!r}"
+        line = " ⏎ ".join(part.strip() for part in valid(line).strip().split("\n"))
+        if len(line) > _SUMMARY_LENGTH:
+            line = f"{line[:_SUMMARY_LENGTH]}… ({len(line):,} characters)"
+        return line
+
+    async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
+        """Do it. Nothing but cancellation is raised: a failure is a result for the model."""
+        try:
+            return await self._run(self._parse(arguments), context)
+        except ToolError as error:
+            return ToolOutput(str(error), is_error=True)
+        except OSError as error:
+            where = "" if error.filename is None else f": {error.filename}"
+            return ToolOutput(f"{error.strerror or error}{where}", is_error=True)
+        except Exception as error:  # noqa: BLE001 - a tool that breaks must not break the turn
+            message = f"{self.name} failed: {type(error).__name__}: {error}"
+            return ToolOutput(message, is_error=True)
+
+    @abstractmethod
+    def _summary(self, call: Call) -> str:
+        """Return the summary of a valid call."""
+
+    @abstractmethod
+    async def _run(self, call: Call, context: ToolContext) -> ToolOutput:
+        """Do a valid call; may raise `ToolError` and `OSError`."""
+
+    def _parse(self, arguments: dict[str, Any]) -> Call:
+        values = valid_json(arguments)
+        if isinstance(values, dict):
+            # Models say null where they mean "not given".
+            fields = self.Input.model_fields
+            optional = {name for name, info in fields.items() if not info.is_required()}
+            values = {k: v for k, v in values.items() if v is not None or k not in optional}
+        try:
+            return self.Input.model_validate(values)
+        except ValidationError as error:
+            problems = "; ".join(
+                f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}"
+                for problem in error.errors(include_url=False, include_input=False)
+            )
+            names = ", ".join(self.Input.model_fields)
+            raise ToolError(
+                f"Wrong arguments: {problems}. {self.name} takes: {names}. Nothing was done.",
+            ) from error
+
+
+def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema without what only pydantic needs: titles, references, docstrings."""
+    schema = model.model_json_schema()
+    definitions = schema.pop("$defs", {})
+    return _plain(schema, definitions)
+
+
+def _plain(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    if reference := schema.get("$ref"):
+        schema = definitions[reference.removeprefix("#/$defs/")]
+    plain = {key: value for key, value in schema.items() if key != "title"}
+    if "properties" in plain:
+        plain.pop("description", None)
+        plain["properties"] = {
+            name: _plain(value, definitions) for name, value in plain["properties"].items()
+        }
+    if "items" in plain:
+        plain["items"] = _plain(plain["items"], definitions)
+    return plain

@@ -1,0 +1,91 @@
+"""Who stands in for people in the tests of the application. The model is a real server."""
+
+from app.agent import Agent
+from app.instructions import system_prompt
+from domain.conversation import Conversation
+from infrastructure.model.client import AnthropicModel
+from infrastructure.tools.toolbox import Toolbox
+
+
+class Witness:
+    """A screen that remembers what it was shown."""
+
+    def __init__(self):
+        self.shown = []
+
+    def streamed(self, event):
+        self.shown.append(("streamed", event["type"]))
+
+    def answered(self):
+        self.shown.append(("answered",))
+
+    def tool_started(self, call, summary):
+        self.shown.append(("tool_started", call.name, summary))
+
+    def tool_printed(self, call, text):
+        self.shown.append(("tool_printed", text))
+
+    def tool_ended(self, call, output):
+        self.shown.append(("tool_ended", output.content, output.is_error))
+
+    def turn_ended(self, outcome, error):
+        self.shown.append(("turn_ended", outcome, error.message if error else None))
+
+
+class Judge:
+    """An approver that answers from a list; nothing means yes."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.asked = []
+
+    async def refusal(self, call, summary):
+        self.asked.append(summary)
+        return self.answers.pop(0) if self.answers else None
+
+
+def begin(cwd="/work", model="test-model"):
+    """Return the function that begins a conversation."""
+
+    def make(conversation_id, timestamp):
+        talk = Conversation.start(conversation_id, timestamp=timestamp, cwd=cwd)
+        talk.change_model(model, max_tokens=4096)
+        talk.change_thinking_level("off")
+        return talk
+
+    return make
+
+
+
+
+class Desk:
+    """An agent in a conversation at hand, against a server, in a directory of its own."""
+
+    def __init__(self, conversations, server, cwd, *, at_hand=None, approver=None, toolbox=None):
+        self.at_hand = at_hand or conversations.start(begin(str(cwd)))
+        self.screen, self.approver = Witness(), approver or Judge()
+        self.model = AnthropicModel(base_url=server.url, api_key="test", max_retries=0)
+        self.toolbox = toolbox or Toolbox(cwd=cwd, side_files=cwd / ".outputs")
+        self.agent = Agent(
+            self.at_hand,
+            model=self.model,
+            toolbox=self.toolbox,
+            approver=self.approver,
+            screen=self.screen,
+            prepare=lambda talk: talk.change_instructions(
+                system_prompt(str(cwd)), self.toolbox.definitions()
+            ),
+        )
+
+    @property
+    def talk(self):
+        return self.at_hand.conversation
+
+    async def say(self, *prompts):
+        """Run a turn for each prompt; return the last outcome."""
+        try:
+            for prompt in prompts:
+                outcome = await self.agent.run_turn(prompt)
+            return outcome
+        finally:
+            await self.model.close()

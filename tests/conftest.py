@@ -1,0 +1,41 @@
+"""Every test has a home of its own and a clean environment."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "leftfold", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("leftfold")
+
+OURS = ("ANTHROPIC_", "LEFTFOLD_", "PERSISTENCE_", "CIPHER_", "COMPRESSOR_", "MODEL_ID", "POSTGRES_")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """A LEFTFOLD_HOME that no other test has, and none of the machine's settings."""
+    for name in list(os.environ):
+        if name.startswith(OURS):
+            monkeypatch.delenv(name)
+    folder = tmp_path / "home"
+    monkeypatch.setenv("LEFTFOLD_HOME", str(folder))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    return folder
+
+
+@pytest.fixture(params=["infrastructure.jsonl", "eventsourcing.popo", "eventsourcing.sqlite"])
+def conversations(request, tmp_path):
+    """The application, over every persistence module."""
+    from app.application import Conversations
+
+    environment = {
+        "PERSISTENCE_MODULE": request.param,
+        "LEFTFOLD_STORE": str(tmp_path / "home" / "conversations"),
+        "LEFTFOLD_DURABILITY": "os",
+        "SQLITE_DBNAME": str(tmp_path / "events.sqlite"),
+    }
+    with Conversations(environment) as application:
+        yield application

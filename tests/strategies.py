@@ -1,0 +1,218 @@
+"""Hypothesis strategies: streams of events as no sane program writes them, and as ours does.
+
+`streams()` interleaves every event in any order, with any parent, with lost and doubled versions,
+and with messages of any shape. All of it is what a log may hold after damage, hand edits, imports
+and versions of this program that do not exist yet.
+"""
+
+import json
+
+import msgspec
+from hypothesis import strategies as st
+
+from domain import events
+from tests import builders as b
+
+CALL_IDS = st.sampled_from(
+    ["a", "b", "a_2", "a.b", "a:b", "a_b", "functions.bash:0", "", " ", "é", "x" * 200, "call_1"]
+)
+WORDS = st.sampled_from(["", " ", "\n\n", "\u2028", "hi", "a\u2028b\x85c\x0cd\x1ce", "\0", "𝄞", "é"])
+TEXTS = st.one_of(WORDS, st.text(max_size=6))
+MODELS = st.sampled_from([b.MODEL, "claude-other", "", " "])
+
+leaves = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**20), 10**20),
+    st.floats(allow_nan=False, allow_infinity=False),
+    TEXTS,
+)
+json_values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.sampled_from(["a", "type", "_type_", "_data_", "text", "é"]), inner),
+    max_leaves=6,
+)
+json_objects = st.dictionaries(
+    st.sampled_from(["a", "command", "_type_", "_data_", "cache_control"]), json_values, max_size=3
+)
+
+# -- blocks --------------------------------------------------------------------------------------
+
+_extras = st.sampled_from(
+    [{}, {}, {}, {"cache_control": {"type": "ephemeral"}}, {"citations": None}, {"extra": 1}]
+)
+_result_parts = st.one_of(
+    TEXTS.map(b.text),
+    st.just(b.image()),
+    st.just(b.image(data="???")),
+    st.just(b.image(media_type="image/tiff")),
+    json_values,
+)
+_results = st.builds(
+    lambda call_id, content, more: b.tool_result(call_id, content, **more),
+    CALL_IDS,
+    st.one_of(TEXTS, st.lists(_result_parts, max_size=3), json_values),
+    st.sampled_from([{}, {"is_error": True}, {"is_error": False}, {"is_error": None}, {"is_error": "x"}]),
+)
+_calls = st.builds(
+    lambda call_id, name, arguments, more: {
+        "type": "tool_use", "id": call_id, "name": name, "input": arguments, **more
+    },
+    CALL_IDS,
+    st.sampled_from(["bash", "read", "a b", "", "x" * 200, "é"]),
+    json_objects,
+    st.sampled_from([{}, {"caller": None}, {"caller": {"type": "direct"}}]),
+)  # fmt: skip
+_texts = st.builds(lambda said, more: b.text(said, **more), TEXTS, _extras)
+_thinking = st.builds(
+    lambda thought, signature, more: b.thinking(thought, signature, **more),
+    TEXTS,
+    st.sampled_from(["signed", "", None, 3]),
+    _extras,
+)
+_redacted = st.builds(b.redacted, st.sampled_from(["opaque", "", None]))
+_newer = st.builds(
+    lambda kind, more: {"type": kind, **more},
+    st.sampled_from(["server_tool_use", "mcp_tool_use", "hologram", ""]),
+    st.dictionaries(st.sampled_from(["id", "data"]), st.text(max_size=3), max_size=2),
+)
+_odd_type = st.builds(lambda kind: {"type": kind, "text": "x"}, st.one_of(st.none(), st.integers()))
+_wrong_shape = st.sampled_from(
+    [
+        {"type": "text"}, {"type": "text", "text": None}, {"type": "text", "text": ["x"]},
+        {"type": "tool_use", "id": 1, "name": "bash", "input": {}},
+        {"type": "tool_use", "id": "a", "name": None, "input": {}},
+        {"type": "tool_use", "id": "a", "name": "bash", "input": [1]},
+        {"type": "tool_use", "id": "a", "name": "bash"},
+        {"type": "tool_result"}, {"type": "tool_result", "tool_use_id": None},
+        {"type": "image"}, {"type": "image", "source": "x"},
+        {"type": "image", "source": {"type": "url", "url": "nowhere"}},
+        {"type": "document", "source": {"type": "text", "data": " "}},
+        {"type": "document", "title": None, "source": {"type": "text", "data": "page"}},
+        {"type": "thinking"}, {"type": "redacted_thinking"}, {},
+    ]
+)  # fmt: skip
+
+assistant_blocks = st.one_of(
+    _texts, _calls, _calls, _thinking, _redacted, _newer, _results, _odd_type, _wrong_shape,
+    st.just(b.image()), json_values,
+)  # fmt: skip
+user_blocks = st.one_of(
+    _texts, _results, _results, _newer, _calls, _thinking, _odd_type, _wrong_shape,
+    st.just(b.image()), json_values,
+)  # fmt: skip
+
+# -- messages ------------------------------------------------------------------------------------
+
+_unreadable = st.sampled_from(
+    [
+        b"null", b"[]", b"3", b'"x"', b"{}", b'{"role":null}', b'{"role":"tool","content":"x"}',
+        b'{"role":"user","content":null}', b'{"role":"assistant","content":3}',
+        b'{"role":"user","content":{"type":"text","text":"x"}}', b'{"role":"user"}',
+        b'{"role":"user","content":"\xff"}', b'{"role":"user","content":[1e999]}',
+        rb'{"role":"assistant","content":[{"type":"text","text":"\ud83d"}]}',
+        b'{"role":"user","content":' + b"[" * 300 + b"]" * 300 + b"}",
+    ]
+).map(msgspec.Raw)  # fmt: skip
+
+
+def _messages(parents):
+    more = st.fixed_dictionaries(
+        {
+            "model": st.one_of(st.none(), MODELS),
+            "stop_reason": st.sampled_from(["end_turn", "tool_use", "interrupted", "failed", None]),
+            "usage": st.sampled_from([None, {}, {"input_tokens": 3}, {"input_tokens": "many"}]),
+        }
+    )
+    body = st.one_of(
+        st.builds(_body, st.just("assistant"), _contents(assistant_blocks)),
+        st.builds(_body, st.just("assistant"), _contents(assistant_blocks)),
+        st.builds(_body, st.just("user"), _contents(user_blocks)),
+        st.builds(_body, st.just("user"), _contents(user_blocks)),
+        st.builds(_body, st.sampled_from(["system", "tool", "", None]), _contents(user_blocks)),
+        _unreadable,
+    )
+    return st.builds(lambda body, parent, m: b.message(body, parent=parent, **m), body, parents, more)
+
+
+def _contents(blocks):
+    return st.one_of(st.lists(blocks, max_size=4), st.lists(blocks, max_size=4), TEXTS)
+
+
+def _body(role, content):
+    return {"role": role, "content": content}
+
+
+# -- events --------------------------------------------------------------------------------------
+
+versions = st.integers(-1, 20)
+"""Versions of something: of an entry, of a fact, of what was lost, or of what never was."""
+
+parents = st.one_of(st.just(b.PREVIOUS), st.just(b.PREVIOUS), st.none(), versions)
+_odd_tools = st.sampled_from(
+    [
+        [b.BASH], [b.BASH, b.BASH], [], None, {"a": 1}, "x", [3], [{}], [{"name": "a b"}],
+        [b.BASH, {"name": "x", "input_schema": None}], [{**b.BASH, "description": None}],
+        [{**b.BASH, "cache_control": {"type": "ephemeral"}}], [{"type": "bash_20250124", "name": "bash"}],
+    ]
+)  # fmt: skip
+
+
+def any_event(parent=parents):
+    """One event of any class, with no version yet."""
+    return st.one_of(
+        _messages(parent),
+        _messages(parent),
+        _messages(parent),
+        st.builds(
+            lambda s, k, p: b.compacted(s, first_kept=k, parent=p), TEXTS, st.none() | versions, parent
+        ),
+        st.builds(lambda s, n, p: b.branch_summarized(s, left=n, parent=p), TEXTS, versions, parent),
+        st.builds(lambda s, v, p: b.note(s, visible=v, parent=p), TEXTS, st.booleans(), parent),
+        facts,
+    )
+
+
+facts = st.one_of(
+    st.builds(b.tool_started, CALL_IDS),
+    st.builds(b.moved, st.none() | versions),
+    st.builds(b.turn_ended, st.sampled_from(["done", "interrupted", "failed", "?"])),
+    st.builds(b.started, TEXTS),
+    st.builds(b.forked, versions),
+    st.builds(b.model, MODELS, st.integers(-1, 10**6)),
+    st.builds(b.thinking_level, st.sampled_from(["off", "low", "max", "", "banana"])),
+    st.builds(b.instructions, TEXTS, _odd_tools),
+    st.builds(b.queued, TEXTS),
+    st.builds(b.withdrawn, versions),
+    st.builds(b.labelled, versions, st.none() | TEXTS),
+    st.builds(b.renamed, st.none() | TEXTS),
+    st.builds(b.archived, st.booleans()),
+    st.builds(b.unrecognised, st.sampled_from(["Newer", "MessageAppended"])),
+)
+
+
+@st.composite
+def streams(draw, max_size=14):
+    """A log: events in any order; versions that are lost, doubled, or begin late."""
+    drawn = draw(st.lists(any_event(), max_size=max_size))
+    version, entry, stream = draw(st.sampled_from([0, 0, 0, 1, 5])), None, []
+    for event in drawn:
+        version = max(1, version + draw(st.sampled_from([1] * 8 + [0, 2, 4])))
+        changes = {"originator_version": version}
+        if isinstance(event, events.Entry):
+            if event.parent == b.PREVIOUS:
+                changes["parent"] = entry
+            entry = version
+        stream.append(msgspec.structs.replace(event, **changes))
+    return stream
+
+
+def leaf_of(draw, talk):
+    """Any leaf that a request can be asked for."""
+    return draw(st.sampled_from([None, *talk.entries]))
+
+
+def json_text(value):
+    """*value* as JSON of the standard library, which writes what no strict parser reads."""
+    return json.dumps(value).encode()
