@@ -65,7 +65,7 @@ class Agent:
         Returns the outcome: done, interrupted or failed. A failure is shown and in the log.
 
         Raises:
-            NotRecordedError: the log could not take an event; the turn stopped before further effects.
+            NotRecordedError: the log could not take an event; the turn stopped there.
             InvalidCommandError: the prompt is blank; nothing happened.
         """
         self._save_what_could_not_be_saved()

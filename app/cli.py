@@ -56,7 +56,7 @@ class Commands(click.Group):
 @click.option("--store", metavar="DIR", help="The folder of the logs.")
 @click.version_option(package_name="leftfold")
 @click.pass_context
-def leftfold(ctx: click.Context, **flags: Any) -> None:
+def leftfold(ctx: click.Context, /, **flags: Any) -> None:
     """Leftfold: a coding agent whose whole state is an append-only event log."""
     ctx.obj = flags["store"]
     if ctx.invoked_subcommand is not None:

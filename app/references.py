@@ -44,8 +44,9 @@ def conversation_id(conversations: Conversations, wanted: str) -> UUID:
     if len(wanted) < SHORTEST:
         raise UsageError(f"{wanted!r} is too short: give at least {SHORTEST} characters of the id")
     matches = [
-        found for found in conversations.ids() if str(found).startswith(wanted)
-        or str(found).endswith(wanted)
+        found
+        for found in conversations.ids()
+        if str(found).startswith(wanted) or str(found).endswith(wanted)
     ]
     match matches:
         case [found]:

@@ -10,7 +10,15 @@ settings.register_profile(
 )
 settings.load_profile("leftfold")
 
-OURS = ("ANTHROPIC_", "LEFTFOLD_", "PERSISTENCE_", "CIPHER_", "COMPRESSOR_", "MODEL_ID", "POSTGRES_")
+OURS = (
+    "ANTHROPIC_",
+    "LEFTFOLD_",
+    "PERSISTENCE_",
+    "CIPHER_",
+    "COMPRESSOR_",
+    "MODEL_ID",
+    "POSTGRES_",
+)
 
 
 @pytest.fixture(autouse=True)

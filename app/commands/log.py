@@ -28,9 +28,7 @@ _WIDTH = 100
 @click.option("--since", type=click.IntRange(min=1), default=1, help="Begin at this version.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.pass_obj
-def command(
-    store: str | None, *, reference: str, follow: bool, since: int, as_json: bool
-) -> None:
+def command(store: str | None, *, reference: str, follow: bool, since: int, as_json: bool) -> None:
     """Print the events of a conversation, one a line."""
     with bootstrap.conversations(settings(store=store)) as conversations:
         conversation_id = references.conversation_id(conversations, reference)

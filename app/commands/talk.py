@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,16 @@ from app.errors import NoCredentialsError, UsageError
 from app.repl.approval import AllowAll, RefuseAll
 from app.repl.plain import plain
 from app.settings import settings
+from infrastructure.model.client import preload
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from app.application import Conversations, OpenConversation
     from app.bootstrap import Workshop
+    from app.ports import Approver
     from app.settings import Settings
+    from domain.conversation import Conversation
 
 
 def run(
@@ -70,7 +74,64 @@ async def _talk(
 
 
 async def _repl(workshop: Workshop, at_hand: OpenConversation) -> int:
-    raise NotImplementedError
+    # The prompt and its colours take a tenth of a second to import: not for -p.
+    from app.repl.approval import AskingApprover  # noqa: PLC0415
+    from app.repl.console import console  # noqa: PLC0415
+    from app.repl.loop import ReplContext  # noqa: PLC0415
+    from app.repl.loop import run as run_repl  # noqa: PLC0415
+    from app.repl.prompt import is_interactive, prompts  # noqa: PLC0415
+    from app.repl.screen import RichScreen  # noqa: PLC0415
+
+    preload()
+    terminal = console()
+    allow_all, refuse_all = AllowAll(), RefuseAll()
+
+    def approver(_: OpenConversation) -> Approver:
+        if workshop.settings.yes:
+            return allow_all
+        return AskingApprover(terminal) if is_interactive() else refuse_all
+
+    return await run_repl(
+        ReplContext(
+            console=terminal,
+            screen=RichScreen(terminal),
+            prompts=prompts(workshop.settings.home / "history"),
+            conversations=workshop.conversations,
+            at_hand=at_hand,
+            begin_new=workshop.begin_new,
+            make_agent=lambda at_hand, screen, approver: workshop.agent(
+                at_hand, approver=approver, screen=screen
+            ),
+            make_approver=approver,
+            banner=banner(workshop, at_hand.conversation),
+            is_debugging=bool(os.environ.get("LEFTFOLD_DEBUG")),
+        )
+    )
+
+
+def banner(workshop: Workshop, talk: Conversation) -> str:
+    """Return what the REPL says first: who answers, where, what was restored, what is damaged."""
+    settings = workshop.settings
+    cwd = bootstrap.working_directory(talk, settings.cwd)
+    lines = [f"leftfold {bootstrap.VERSION} · {plain(str(talk.model))} · {plain(cwd)}"]
+    if bootstrap.is_offline(settings):
+        why = "--offline" if settings.offline else "no ANTHROPIC_API_KEY is set"
+        lines.append(
+            f"Offline ({why}): the built-in offline model answers. Try: list the files here"
+        )
+    if not talk.pending_events:
+        lines.append(f"Restored {len(talk.messages())} messages ({talk.id})")
+    if talk.cwd not in (None, settings.cwd):
+        gone = "" if talk.cwd == cwd else f", but {plain(str(talk.cwd))} is gone"
+        lines.append(
+            f"This conversation belongs to another directory{gone}: tools run in {plain(cwd)}"
+        )
+    lost = sum(gap.last - gap.first + 1 for gap in talk.gaps)
+    if lost or talk.unrecognised:
+        hurt = f"{lost} events are lost, {len(talk.unrecognised)} cannot be read"
+        lines.append(f"This log is damaged: {hurt}; `leftfold verify {talk.id}` says where")
+    lines.append("/help shows the commands, q leaves")
+    return "\n".join(lines)
 
 
 # -- which conversation ------------------------------------------------------------------------

@@ -164,5 +164,5 @@ class _Answer:
     def _leave(self, app: Application[Decision]) -> None:
         if self._end is not None:
             self._end.cancel()
-        if app.is_running and not app.is_done:
+        if self._decision is not None and app.is_running and not app.is_done:
             app.exit(result=self._decision)

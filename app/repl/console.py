@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, TextIO, cast
 
 from rich.console import Console
 from rich.text import Text
@@ -20,7 +20,7 @@ class Terminal:
     written goes nowhere, and whatever runs comes to its proper end in the log.
     """
 
-    def __init__(self, file: IO[str]) -> None:
+    def __init__(self, file: TextIO) -> None:
         self._file = file
         self.is_gone = False
 

@@ -59,7 +59,7 @@ class _Rule(HorizontalRule):
 class _Html(Paragraph):
     """Raw HTML, shown as it is: what a model says is never left out."""
 
-    def on_text(self, context: object, text: object) -> None:
+    def on_text(self, context: object, text: object) -> None:  # noqa: ARG002 - rich says so
         self.text.append(str(text).rstrip("\n"))
 
 

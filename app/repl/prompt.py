@@ -8,7 +8,6 @@ import select
 import sys
 import termios
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,6 +22,7 @@ from domain.text import valid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from prompt_toolkit.completion import Completer
     from prompt_toolkit.input import Input
@@ -38,6 +38,10 @@ _PIECE = 65536
 
 class Prompts(Protocol):
     """A source of prompts."""
+
+    @property
+    def is_interactive(self) -> bool:
+        """Whether a person types them, who sees what goes wrong."""
 
     async def read(self, default: str = "") -> str | None:
         """Return the next prompt, offering *default* for editing; None to leave."""
@@ -60,6 +64,8 @@ def is_interactive() -> bool:
 
 class TerminalPrompts:
     """Reads prompts with prompt_toolkit; typed ones go into *history_file*, readable by us only."""
+
+    is_interactive = True
 
     def __init__(
         self,
@@ -85,6 +91,7 @@ class TerminalPrompts:
             input=source,
             output=output,
         )
+        self._session.default_buffer.on_text_changed += self._stay
 
     async def read(self, default: str = "") -> str | None:
         """Return what the person typed; None if they leave."""
@@ -118,7 +125,6 @@ class TerminalPrompts:
                 return
             event.current_buffer.reset()
             self._is_leaving = True
-            event.current_buffer.on_text_changed += self._stay
 
         return keys
 
@@ -205,6 +211,8 @@ def throw_away_input(source: Input) -> None:
 
 class LinePrompts:
     """Reads prompts from a descriptor, one a line; the end of the input leaves."""
+
+    is_interactive = False
 
     def __init__(self, descriptor: int | None = None) -> None:
         is_closed = descriptor is None and sys.stdin is None

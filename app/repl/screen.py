@@ -105,8 +105,8 @@ class RichScreen:
         match event:
             case {"type": "message_start"}:
                 self._end_block()
-            case {"type": "content_block_start", "content_block": {"type": str(kind), **rest}}:
-                self._begin_block(kind, rest)
+            case {"type": "content_block_start", "content_block": dict(start)}:
+                self._begin_block(start)
             case {"type": "content_block_delta", "delta": dict(delta)}:
                 self._add(delta)
             case {"type": "content_block_stop"}:
@@ -171,12 +171,13 @@ class RichScreen:
 
     # -- what has come -------------------------------------------------------------------------
 
-    def _begin_block(self, kind: str, start: JsonObject) -> None:
+    def _begin_block(self, start: JsonObject) -> None:
         self._end_block()
+        kind = str(start.get("type"))
         self._waiting_since = None
         name = plain(str(start.get("name") or kind))
         self._block = _Block(kind, name=name, since=self._clock())
-        self._add({"type": f"{kind}_delta", **start})
+        self._add({**start, "type": f"{kind}_delta"})
 
     def _add(self, delta: JsonObject) -> None:
         match delta:

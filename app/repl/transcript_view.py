@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from domain.projections.transcript import Item
 
 
+PROMPT_MARK = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
+
+
 def show_transcript(console: Console, items: Sequence[Item], *, last: int | None = None) -> None:
     """Print *items*, or the *last* of them and how many came before."""
     left_out = 0 if last is None else max(len(items) - last, 0)
@@ -62,7 +65,7 @@ def _show(console: Console, item: Item, names: dict[str, str]) -> None:
 
 
 def _prompt(text: str) -> str:
-    return "\n  ".join(f"› {plain(text)}".split("\n"))
+    return "\n  ".join(f"{PROMPT_MARK} {plain(text)}".split("\n"))
 
 
 def _show_markdown(console: Console, text: str) -> None:

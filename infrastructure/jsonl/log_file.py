@@ -93,7 +93,7 @@ class LogFile:
     ) -> list[Line]:
         """Return the lines that are believed, with versions in ``(gt, lte]``.
 
-        The arguments are those of the library's `select_events`. A log that does not exist has none.
+        The arguments are those of the library's `select_events`. No log, no lines.
         """
         try:
             with self._reading() as (fd, size):
@@ -116,7 +116,7 @@ class LogFile:
         return found[0].version if found else None
 
     def lines_at(self, places: Sequence[tuple[int, int]]) -> list[Line | None]:
-        """Return the lines at *places*, rising pairs of offset and version; None where it is not so.
+        """Return the lines at *places*, pairs of offset and version; None where it is not so.
 
         Raises:
             LogMissingError: There is no such file.

@@ -1,10 +1,10 @@
 """One order over the events of all logs: a derived file that can be deleted at any time.
 
 ``.index/notifications`` is a header of 32 bytes (magic and a random epoch) and a record of 32 bytes
-for every event: conversation, byte offset, version, CRC-32 of the first 28 bytes. A record's number,
-counted from 1, is the notification id. Records are written after the log, under the log's lock and
-the lock of the ``.index`` folder; they are never synced, because what is missing is found again by
-comparing the logs' ends with it. Whatever does not fit makes it built anew, with a new epoch.
+for every event: conversation, byte offset, version, CRC-32 of the first 28 bytes. The number of a
+record, counted from 1, is the notification id. Records are written after the log, under its lock
+and the lock of the ``.index`` folder. They are never synced, because what is missing is found again
+by comparing the logs' ends with it. Whatever does not fit makes it built anew, with a new epoch.
 """
 
 from __future__ import annotations
@@ -240,8 +240,8 @@ class NotificationLog:
         """Find the events that the file does not have.
 
         They are added to the file in the order of file names, then versions. Where the store is
-        read-only they are kept in memory, in the same order. A log whose lock another process has is
-        left to it.
+        read-only they are kept in memory, in the same order. A log whose lock another process has
+        is left to it.
         """
         try:
             self._load()
@@ -342,7 +342,7 @@ class NotificationLog:
     # -- writing ---------------------------------------------------------------------------------
 
     def add(self, saves: Sequence[Unindexed]) -> dict[tuple[bytes, int], int]:
-        """Add the events of one save, whose logs' locks are held; return the ids by key and version.
+        """Add the events of one save, whose locks are held; return the ids by key and version.
 
         The events are durable already: nothing here may say that they are not. What cannot be
         written is missing from the file until the next comparison, and from the answer.

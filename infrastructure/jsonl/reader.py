@@ -12,6 +12,7 @@ Only ``\n`` separates lines. Damage costs exactly the bytes it covers. What is b
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -304,7 +305,7 @@ def _nul_within(group: _Group, items: Sequence[Line | Damage]) -> bool:
 
 def _rising(found: Sequence[Line]) -> tuple[list[Line], list[Line]]:
     """Split *found* into the longest run of rising versions and the rest (patience sorting)."""
-    if all(a.version < b.version for a, b in zip(found, found[1:], strict=False)):
+    if all(a.version < b.version for a, b in pairwise(found)):
         return list(found), []
     tops: list[int] = []  # the lowest version that ends a run of each length
     ends: list[int] = []  # and the line that has it

@@ -54,7 +54,7 @@ class JSONLAggregateRecorder(AggregateRecorder):
 
 
 class JSONLSnapshotRecorder(AggregateRecorder):
-    """Snapshots, in files like logs. They are derived: never synced, and a doubtful one is no snapshot.
+    """Snapshots, in files like logs. They are derived: never synced, and a doubtful one is none.
 
     Unlike events, snapshots may be taken in any order of versions.
     """

@@ -132,7 +132,7 @@ class Store:
         with self.lock:
             log = self.log(conversation)
             scan = log.scan()
-            found = Inspection(
+            return Inspection(
                 conversation,
                 log.path,
                 scan.size,
@@ -141,7 +141,6 @@ class Store:
                 scan.damages,
                 scan.missing(),
             )
-        return found
 
     # -- saving ----------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """How far a reader of notifications has come: one durable file of positions for the whole store.
 
 A position that belongs to events is written first, naming the last of them, and counts only if that
-event is in its log and carries the same position; then, once the events are saved, without condition.
+event is in its log and carries the same position; then, once the events are saved, unconditionally.
 So events and position are atomic across a crash, with no log ever searched.
 """
 
@@ -161,7 +161,7 @@ class TrackingLog:
             self._positions[position.name] = position.notification_id
 
     def _read(self, fd: int) -> None:
-        """Read what was appended since, and seal a torn end if this is the descriptor for writing."""
+        """Read what was appended since, and seal a torn end if *fd* is for writing."""
         size = disk.stat_fd(fd).st_size
         if size < self._read_to:
             self._forget()

@@ -1,4 +1,4 @@
-# ruff: noqa: RUF001 - the Chinese half of this file uses Chinese punctuation.
+
 """The offline model: a few fixed rules that answer Messages API requests. Not a language model.
 
 Pure functions from a request body to a `Reply`: no clock, no randomness, no socket (that is

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from infrastructure.tools.bash import Bash
 from infrastructure.tools.edit import EditTool
-from infrastructure.tools.output import ToolContext, ToolError, ToolOutput
+from infrastructure.tools.output import ToolContext, ToolOutput
 from infrastructure.tools.read import Read
 from infrastructure.tools.tool import Tool
 from infrastructure.tools.write import Write
 
-__all__ = ["TOOLS", "Tool", "ToolContext", "ToolError", "ToolOutput"]
+__all__ = ["TOOLS", "Tool", "ToolContext", "ToolOutput"]
 
 TOOLS: Final[tuple[Tool[Any], ...]] = (Bash(), Read(), Write(), EditTool())

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
 
+from infrastructure.errors import ToolError
 from infrastructure.tools.files import CHANGING, open_regular, replace, resolve
-from infrastructure.tools.output import ToolError, ToolOutput, capped, size
+from infrastructure.tools.output import ToolOutput, capped, size
 from infrastructure.tools.tool import Arguments, Tool
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from infrastructure.tools.output import ToolError
+from infrastructure.errors import ToolError
 
 # Reading, changing and replacing a file is one step: two edits of a turn must not undo each other.
 CHANGING: Final = threading.Lock()
@@ -25,7 +25,9 @@ def resolve(path: str, cwd: Path) -> Path:
     """Return *path* from *cwd*, with ``~`` expanded."""
     if "\0" in path:
         raise ToolError("A path cannot contain a NUL character.")
-    return cwd / os.path.expanduser(path)  # noqa: PTH111 - Path.expanduser raises for unknown users
+    expanded = os.path.expanduser(path)  # noqa: PTH111 - Path.expanduser raises for unknown users
+    # Names are UTF-8 on disk whatever the locale says (LC_ALL=C).
+    return cwd / os.fsdecode(expanded.encode(errors="surrogateescape"))
 
 
 def open_regular(path: Path) -> BinaryIO:

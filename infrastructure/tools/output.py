@@ -26,10 +26,6 @@ _NOTICE_LINES: Final = 4
 _NOTICE_BYTES: Final = 512
 
 
-class ToolError(Exception):
-    """A tool could not do what it was asked; the message is for the model."""
-
-
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
     """The result of one call: text or Messages-API content blocks, always valid UTF-8 (case E3)."""

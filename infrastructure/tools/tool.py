@@ -8,7 +8,8 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from domain.text import valid, valid_json
-from infrastructure.tools.output import ToolContext, ToolError, ToolOutput
+from infrastructure.errors import ToolError
+from infrastructure.tools.output import ToolContext, ToolOutput
 
 _SUMMARY_LENGTH = 300
 
@@ -16,7 +17,7 @@ _SUMMARY_LENGTH = 300
 class Arguments(BaseModel):
     """Arguments of a call; a name that the tool does not know is an error, not a silent loss."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 Call = TypeVar("Call", bound=Arguments)

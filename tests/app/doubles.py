@@ -56,8 +56,6 @@ def begin(cwd="/work", model="test-model"):
     return make
 
 
-
-
 class Desk:
     """An agent in a conversation at hand, against a server, in a directory of its own."""
 

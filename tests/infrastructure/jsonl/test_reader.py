@@ -35,7 +35,12 @@ def batch(first, count):
 def test_a_log_as_written_is_clean():
     found = log(line(1), line(2), *batch(3, 2), line(5))
 
-    assert (got(found), found.damages, found.clean, found.sealed) == ([1, 2, 3, 4, 5], [], True, True)
+    assert (got(found), found.damages, found.clean, found.sealed) == (
+        [1, 2, 3, 4, 5],
+        [],
+        True,
+        True,
+    )
     assert found.lines[1].offset == len(HEADER + line(1))
     assert [line.number for line in found.lines] == [2, 3, 4, 5, 6]
 
@@ -99,7 +104,12 @@ def test_a_file_that_was_appended_to_itself_is_read_once():
 def test_a_gap_is_seen_and_is_no_damage():
     found = log(line(1), line(5))
 
-    assert (got(found), found.damages, found.missing(), found.clean) == ([1, 5], [], [(2, 4)], False)
+    assert (got(found), found.damages, found.missing(), found.clean) == (
+        [1, 5],
+        [],
+        [(2, 4)],
+        False,
+    )
 
 
 def test_an_unfinished_batch_at_the_end_was_never_saved():
@@ -192,7 +202,24 @@ def test_lines_that_were_not_touched_survive(data):
     assert {v for v in range(1, 12) if v not in hurt} <= set(got(found))
 
 
-@given(st.lists(st.sampled_from([line(1), line(2), line(3), *batch(2, 3), *batch(4, 2), b"\0\0\n", b"}{\n", b"\n", b'{"v":', HEADER])))
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                line(1),
+                line(2),
+                line(3),
+                *batch(2, 3),
+                *batch(4, 2),
+                b"\0\0\n",
+                b"}{\n",
+                b"\n",
+                b'{"v":',
+                HEADER,
+            ]
+        )
+    )
+)
 def test_whatever_the_order_what_is_believed_rises(parts):
     found = log(*parts)
 

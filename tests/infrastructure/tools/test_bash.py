@@ -1,27 +1,30 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from infrastructure.tools import process
 from infrastructure.tools.bash import Bash
 from infrastructure.tools.process import environment
 
 from .conftest import BOUND
 
 
-def is_running(process):
+def is_running(number):
     """Zombies, which a container without an init never reaps, do not run."""
     try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         if Path("/proc").is_dir():
             return False
     try:
-        os.kill(process, 0)
+        os.kill(number, 0)
     except ProcessLookupError:
         return False
     return True
@@ -297,6 +300,46 @@ def test_a_stopped_group_is_killed(call):
     output = call("bash", command="echo x; kill -STOP $$", timeout=1)
 
     assert output.content.startswith("x\ntimed out")
+
+
+@pytest.mark.skipif(not Path("/bin/ps").exists(), reason="needs ps")
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+def test_processes_are_found_with_and_without_proc(monkeypatch, platform):
+    if not sys.platform.startswith("linux"):
+        platform = sys.platform
+    monkeypatch.setattr(process.sys, "platform", platform)
+
+    found = {each.number: each for each in process._processes()}
+
+    assert found[os.getpid()].group == os.getpgrp()
+    assert not found[os.getpid()].is_zombie
+
+
+def test_names_are_utf8_in_every_locale(tmp_path):
+    """In a process of its own: Python settles the encoding of names when it starts."""
+    script = (
+        "import asyncio, pathlib, sys\n"
+        "from infrastructure.tools import TOOLS, ToolContext\n"
+        "context = ToolContext(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[1], 'o'), 't')\n"
+        "bash, read, write, edit = TOOLS\n"
+        "for tool, arguments in [\n"
+        "    (write, {'path': '\\xe9', 'content': '\\xe9'}),\n"
+        "    (read, {'path': '\\xe9'}),\n"
+        "    (bash, {'command': 'cat \\xe9'}),\n"
+        "]:\n"
+        "    assert '\\xe9' in asyncio.run(tool.run(arguments, context)).content\n"
+    )
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+    subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)],
+        env=os.environ | plain,
+        cwd=Path(process.__file__).parents[2],
+        check=True,
+        timeout=BOUND,
+    )
+
+    assert (tmp_path / "é").read_bytes() == "é".encode()
 
 
 def test_a_signal_has_its_name(call):

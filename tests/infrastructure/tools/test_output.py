@@ -1,3 +1,4 @@
+import os
 import tracemalloc
 from dataclasses import replace
 
@@ -127,6 +128,20 @@ def test_a_side_file_that_cannot_be_made_costs_only_itself(context):
 
     assert "could not be kept" in shown
     assert shown.startswith("xxx")
+
+
+def test_a_full_disk_costs_only_the_rest_of_the_side_file(context, monkeypatch):
+    write = os.write
+
+    def full(descriptor, data):
+        if module.os.fstat(descriptor).st_size > 0:
+            raise OSError(28, "No space left on device")
+        return write(descriptor, data[:1000])
+
+    monkeypatch.setattr(module.os, "write", full)
+    shown = capped("x" * 300_000, context)
+
+    assert "Its first 1,000 bytes (No space left on device): " in shown
 
 
 def test_results_are_always_valid_text():

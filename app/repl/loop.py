@@ -1,0 +1,278 @@
+"""The REPL: prompt, command or turn, again; and every way in which that can end.
+
+The loop owns the signals. Ctrl+C stops the turn that runs, and a second one, while it is being
+stopped, leaves; SIGTERM and SIGHUP stop it and leave. In each case the turn gets the time to
+record what it did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import traceback
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from app.errors import DONE, FAILED, explanation
+from app.repl import slash
+from app.repl.console import is_gone, say
+from app.repl.plain import plain
+from app.repl.prompt import quiet_terminal
+from app.repl.transcript_view import show_transcript
+from domain.projections.transcript import transcript
+from domain.text import valid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from rich.console import Console
+
+    from app.agent import Agent
+    from app.application import Conversations, OpenConversation
+    from app.ports import Approver, Screen
+    from app.repl.prompt import Prompts
+    from app.repl.screen import ReplScreen
+    from domain.conversation import Conversation
+
+    class TurnScreen(Screen, ReplScreen, Protocol):
+        """Who watches turns, and what is between them."""
+
+
+Result = TypeVar("Result")
+
+INTERRUPTED, HUNG_UP, TERMINATED = 130, 129, 143
+_LEAVING_SIGNALS = {signal.SIGHUP: HUNG_UP, signal.SIGTERM: TERMINATED}
+_RESTORED_ITEMS = 20
+_SECONDS_TO_STOP = 3.0
+
+
+@dataclass(kw_only=True)
+class ReplContext:
+    """What the REPL works with.
+
+    Attributes:
+        console: Where it prints.
+        screen: Who watches the turns.
+        prompts: Where prompts come from.
+        conversations: The application.
+        at_hand: The conversation to talk in: new, or resumed.
+        begin_new: Makes another one.
+        make_agent: Makes the agent of a conversation, when its first turn begins.
+        make_approver: Makes the approver of a conversation: what it was told once holds in that
+            conversation only.
+        banner: What is said first.
+        is_debugging: Whether unexpected errors show their traceback.
+    """
+
+    console: Console
+    screen: TurnScreen
+    prompts: Prompts
+    conversations: Conversations
+    at_hand: OpenConversation
+    begin_new: Callable[[], OpenConversation]
+    make_agent: Callable[[OpenConversation, Screen, Approver], Agent]
+    make_approver: Callable[[OpenConversation], Approver]
+    banner: str = ""
+    is_debugging: bool = False
+
+
+async def run(context: ReplContext) -> int:
+    """Talk until the person leaves; return the exit code."""
+    return await Repl(context).run()
+
+
+class Repl:
+    """One run of the REPL."""
+
+    def __init__(self, context: ReplContext) -> None:
+        self.context = context
+        self.console = context.console
+        self.at_hand = context.at_hand
+        self._agent: Agent | None = None
+        self._exit_code: int | None = None
+        self._leaving = asyncio.Event()
+        self._has_failed = False
+        self._offered = ""  # the default of the next prompt
+        self._current: asyncio.Task[Any] | None = None
+        self._is_in_turn = False
+
+    # -- for commands --------------------------------------------------------------------------
+
+    def leave(self, code: int = DONE) -> None:
+        """End the REPL after what is being done now. The first code counts."""
+        if self._exit_code is None:
+            self._exit_code = code
+        self._leaving.set()
+
+    def switch_to(self, at_hand: OpenConversation) -> None:
+        """Go on in another conversation."""
+        self.at_hand = at_hand
+        self._agent = None
+
+    def recorded(self) -> Conversation | None:
+        """Return the conversation at hand if the store has it."""
+        talk = self.at_hand.conversation
+        return None if talk.pending_events else talk
+
+    def say(self, text: str, style: str = "") -> None:
+        """Print *text*, whoever it comes from."""
+        say(self.console, plain(text), style)
+
+    # -- the loop ------------------------------------------------------------------------------
+
+    async def run(self) -> int:
+        """Talk until the person leaves; return the exit code."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._on_interrupt)
+        for number, code in _LEAVING_SIGNALS.items():
+            loop.add_signal_handler(number, self._on_leaving_signal, code)
+        try:
+            self._greet()
+            while self._exit_code is None:
+                await self._once()
+            self._take_leave()
+        finally:
+            for number in (signal.SIGINT, *_LEAVING_SIGNALS):
+                loop.remove_signal_handler(number)
+        return self._exit_code
+
+    def _greet(self) -> None:
+        if self.context.banner:
+            self.say(self.context.banner)
+        talk = self.recorded()
+        if talk is not None and (items := transcript(talk, talk.leaf)):
+            self.console.line()
+            show_transcript(self.console, items, last=_RESTORED_ITEMS)
+        self.console.line()
+
+    async def _once(self) -> None:
+        """Read one prompt and do what it says."""
+        offered, self._offered = self._offered, ""
+        task = await self._finished(self.context.prompts.read(default=offered))
+        prompt = None if task.cancelled() else task.result()
+        if prompt is None or is_gone(self.console):
+            is_unseen = self._has_failed and not self.context.prompts.is_interactive
+            self.leave(FAILED if is_unseen or is_gone(self.console) else DONE)
+        elif prompt.strip():
+            await self._do(prompt)
+
+    async def _do(self, prompt: str) -> None:
+        command = slash.parsed(prompt)
+        if command is None:
+            await self._take_turn(prompt)
+        else:
+            task = await self._finished(slash.run(self, *command))
+            if not task.cancelled() and (error := task.exception()) is not None:
+                self._explain(error)
+        if self._exit_code is None:
+            self.console.line()
+
+    # -- a turn --------------------------------------------------------------------------------
+
+    async def _take_turn(self, prompt: str) -> None:
+        since = self._version()
+        self._is_in_turn = True
+        try:
+            with quiet_terminal():
+                task = await self._finished(self._turn(prompt))
+        finally:
+            self._is_in_turn = False
+            self.context.screen.rest()
+        if not task.done() or task.cancelled():
+            say(self.console, "Interrupted.", "yellow")
+        elif (error := task.exception()) is not None:
+            self._explain(error)
+        else:
+            self._has_failed = self._has_failed or task.result() != "done"
+            return
+        if not self._is_saved(prompt, since):
+            self._offered = prompt
+
+    async def _turn(self, prompt: str) -> str:
+        context = self.context
+        if self._agent is None:
+            approver = context.make_approver(self.at_hand)
+            self._agent = context.make_agent(self.at_hand, context.screen, approver)
+        context.screen.turn_started()
+        return await self._agent.run_turn(prompt)
+
+    def _version(self) -> int:
+        """Return the version that the store has; 0 if it has none or does not say."""
+        with suppress(Exception):
+            if talk := self.recorded():
+                return talk.version
+        return 0
+
+    def _is_saved(self, prompt: str, since: int) -> bool:
+        """Whether *prompt* is in the log after the version *since*."""
+        try:
+            talk = self.recorded()
+        except Exception as error:
+            if explanation(error) is None:
+                raise
+            return False
+        messages = talk.messages() if talk else ()
+        text = valid(prompt)
+        return any(
+            message.originator_version > since and message.view.text == text
+            for message in messages
+            if message.role == "user"
+        )
+
+    # -- errors and signals --------------------------------------------------------------------
+
+    def _explain(self, error: BaseException) -> None:
+        """Say what went wrong; the REPL goes on."""
+        self._has_failed = True
+        told = explanation(error)
+        if told is not None:
+            self.say(told[0], "red")
+        else:
+            self.say(f"Unexpected error: {type(error).__name__}: {error}", "red")
+        if self.context.is_debugging:
+            self.say("".join(traceback.format_exception(error)), "dim")
+        elif told is None:
+            self.say("(this is a bug; with LEFTFOLD_DEBUG=1 it shows where)", "dim")
+
+    async def _finished(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+        """Run *work* as the task that signals stop, and return it when it is over.
+
+        Work that was told to stop and then to leave gets a moment, and is left behind.
+        """
+        task = asyncio.ensure_future(work)
+        leaving = asyncio.ensure_future(self._leaving.wait())
+        self._current = task
+        try:
+            await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                await asyncio.wait({task}, timeout=_SECONDS_TO_STOP)
+        finally:
+            leaving.cancel()
+            self._current = None
+        return task
+
+    def _on_interrupt(self) -> None:
+        if not self._is_in_turn or (self._current is not None and self._current.cancelling()):
+            self.leave(INTERRUPTED)
+        self._stop()
+
+    def _on_leaving_signal(self, code: int) -> None:
+        self.leave(code)
+        self._stop()
+
+    def _stop(self) -> None:
+        """Stop what is being done, once: a second time would disturb its tidying up."""
+        if self._current is not None and not self._current.cancelling():
+            self._current.cancel()
+
+    def _take_leave(self) -> None:
+        """Say how to come back, if there is anything to come back to."""
+        try:
+            talk = self.recorded()
+        except Exception as error:
+            if explanation(error) is None:
+                raise
+            return
+        if talk is not None:
+            say(self.console, f"To resume: leftfold -r {self.at_hand.id}", "dim")

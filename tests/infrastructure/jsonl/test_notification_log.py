@@ -1,0 +1,232 @@
+"""The order over all logs: derived, deletable, and the same for everybody."""
+
+import errno
+import shutil
+from uuid import UUID
+
+import pytest
+
+from infrastructure.jsonl import disk
+from infrastructure.jsonl.notification_log import SIZE
+from infrastructure.jsonl.recorders import JSONLAggregateRecorder, JSONLApplicationRecorder
+from tests.infrastructure.jsonl.support import ID, OTHER, event, events, fill, put, rows
+
+THIRD = UUID("01900000-0000-7000-8000-000000000003")
+
+
+@pytest.fixture
+def recorders(stores):
+    return lambda: JSONLApplicationRecorder(stores())
+
+
+def order(recorder, **query):
+    query = {"start": None, "limit": 1000} | query
+    return [
+        (n.id, n.originator_id, n.originator_version)
+        for n in recorder.select_notifications(**query)
+    ]
+
+
+def test_ids_follow_the_saves_of_all_conversations(recorders):
+    recorder = recorders()
+    ids = [
+        recorder.insert_events(save)
+        for save in (
+            [event(1)],
+            [event(1, originator_id=OTHER), event(2), event(2, originator_id=OTHER)],
+            [event(3)],
+        )
+    ]
+
+    assert ids == [[1], [2, 3, 4], [5]]
+    assert (
+        order(recorder)
+        == order(recorders())
+        == [(1, ID, 1), (2, OTHER, 1), (3, ID, 2), (4, OTHER, 2), (5, ID, 3)]
+    )
+
+
+def test_two_recorders_number_one_after_the_other(recorders):
+    one, two = recorders(), recorders()
+
+    assert one.insert_events([event(1)]) == [1]
+    assert two.insert_events([event(1, originator_id=OTHER)]) == [2]
+    assert one.insert_events([event(2)]) == [3]
+    assert two.max_notification_id() == 3
+    assert one.epoch == two.epoch
+
+
+def _delete(path):
+    path.unlink()
+
+
+def _delete_folder(path):
+    shutil.rmtree(path.parent)
+
+
+def _truncate(path):
+    path.write_bytes(path.read_bytes()[: SIZE * 2 + 7])
+
+
+def _garbage(path):
+    path.write_bytes(b"garbage" * 30)
+
+
+def _flip(path):
+    data = bytearray(path.read_bytes())
+    data[SIZE * 2 + 20] ^= 1
+    path.write_bytes(data)
+
+
+def _empty(path):
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("hurt", [_delete, _delete_folder, _truncate, _garbage, _flip, _empty])
+@pytest.mark.parametrize("write_first", [True, False])
+def test_whatever_happens_to_it_it_is_built_anew(recorders, hurt, write_first):
+    recorder = recorders()
+    recorder.insert_events([event(1, originator_id=OTHER)])
+    recorder.insert_events(events(1, 3))
+    epoch = recorder.epoch
+    recorder.store.close()
+    hurt(recorder.store.notifications.path)
+
+    recorder = recorders()
+    if write_first:
+        assert recorder.insert_events([event(4)]) == [5]
+    expected = [(1, ID, 1), (2, ID, 2), (3, ID, 3), (4, OTHER, 1)]
+
+    assert order(recorder)[:4] == expected or hurt is _truncate
+    assert {n[1:] for n in order(recorder)} >= {n[1:] for n in expected}
+    assert order(recorders()) == order(recorder)
+    assert recorder.epoch != epoch or hurt is _truncate
+
+
+@pytest.mark.parametrize("hurt", [_delete, _delete_folder, _garbage])
+def test_it_may_be_lost_while_it_is_in_use(recorders, hurt):
+    recorder, reader = recorders(), recorders()
+    recorder.insert_events(events(1, 3))
+    assert len(order(reader)) == 3
+    epoch = recorder.epoch
+    hurt(recorder.store.notifications.path)
+
+    assert recorder.insert_events([event(4)]) == [4]
+    assert order(reader) == order(recorder) == [(v, ID, v) for v in (1, 2, 3, 4)]
+    assert reader.epoch == recorder.epoch != epoch
+
+
+def test_a_log_that_is_copied_in_is_picked_up(recorders, tmp_path):
+    recorder = recorders()
+    recorder.insert_events([event(1)])
+    other = JSONLAggregateRecorder(type(recorder.store)(tmp_path / "elsewhere"))
+    other.insert_events(events(1, 2, originator_id=OTHER))
+    shutil.copy(other.store.path_of(OTHER), recorder.store.path_of(OTHER))
+
+    assert order(recorders()) == [(1, ID, 1), (2, OTHER, 1), (3, OTHER, 2)]
+    assert recorder.insert_events([event(2)]) == [4]
+    other.store.close()
+
+
+def test_events_whose_writer_died_before_numbering_them_are_numbered_first(recorders, stores):
+    recorder = recorders()
+    recorder.insert_events([event(1)])
+    fill(stores(), 1, originator_id=OTHER)
+    JSONLAggregateRecorder(stores()).insert_events([event(2)])
+
+    assert recorder.insert_events([event(3)]) == [3]
+    assert order(recorder) == [(1, ID, 1), (2, ID, 2), (3, ID, 3)]
+    assert order(recorders()) == [(1, ID, 1), (2, ID, 2), (3, ID, 3), (4, OTHER, 1)]
+
+
+def test_a_deleted_conversation_leaves_a_gap(recorders):
+    recorder = recorders()
+    recorder.insert_events([event(1)])
+    recorder.insert_events([event(1, originator_id=OTHER)])
+    recorder.insert_events([event(2)])
+    recorder.store.path_of(OTHER).unlink()
+
+    assert order(recorders()) == [(1, ID, 1), (3, ID, 2)]
+    assert recorders().max_notification_id() == 3
+
+
+def test_a_hand_edited_log_makes_it_built_anew(recorders):
+    recorder = recorders()
+    recorder.insert_events(events(1, 1))
+    recorder.insert_events([event(2)])
+    epoch = recorder.epoch
+    lines = rows(recorder.store)
+    put(
+        recorder.store,
+        [
+            lines[0],
+            b'{"v":1,"topic":"Noted","state":{"text":"much longer than it was before"}}',
+            lines[2],
+        ],
+    )
+
+    reader = recorders()
+
+    assert order(reader) == [(1, ID, 1), (2, ID, 2)]
+    assert (
+        reader.select_notifications(1, 1)[0].state == b'{"text":"much longer than it was before"}'
+    )
+    assert reader.epoch != epoch
+
+
+def test_a_read_only_store_has_the_same_order_in_memory(recorders, stores, monkeypatch):
+    fill(stores(), 2, originator_id=OTHER)
+    fill(stores(), 2)
+
+    def refuse(*_):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with monkeypatch.context() as patch:
+        for name in ("create", "make_folder", "open_append"):
+            patch.setattr(disk, name, refuse)
+        reader = recorders()
+        in_memory = order(reader)
+        assert order(reader, start=2, limit=2) == in_memory[1:3]
+
+    assert not (reader.store.path / ".index").exists()
+    assert in_memory == order(recorders()) == [(1, ID, 1), (2, ID, 2), (3, OTHER, 1), (4, OTHER, 2)]
+
+
+def test_an_order_that_cannot_be_written_does_not_unsay_the_save(recorders, monkeypatch):
+    recorder = recorders()
+    recorder.insert_events([event(1)])
+    real = disk.write
+
+    def refuse(fd, data):
+        if len(data) == SIZE:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(fd, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "write", refuse)
+        assert recorder.insert_events([event(2)]) == []
+
+    assert order(recorder) == [(1, ID, 1), (2, ID, 2)]
+
+
+def test_damaged_and_glued_lines_can_be_notified(recorders):
+    recorder = recorders()
+    recorder.insert_events([event(1)])
+    fill_lines = [event(v) for v in range(2, 6)]
+    for one in fill_lines:
+        recorder.insert_events([one])
+    lines = rows(recorder.store)
+    put(recorder.store, [*lines[:2], lines[2] + lines[3], b"\0" * 10, *lines[5:]])
+
+    assert [n[2] for n in order(recorders())] == [1, 2, 3, 5]
+
+
+def test_a_log_that_somebody_is_writing_to_is_left_to_him(recorders, stores):
+    writer = stores()
+    fill(writer, 1)
+    fill(writer, 1, originator_id=THIRD)
+    writer.log(ID).begin()
+
+    assert order(recorders()) == [(1, THIRD, 1)]
+    writer.log(ID).end()
+    assert order(recorders()) == [(1, THIRD, 1), (2, ID, 1)]

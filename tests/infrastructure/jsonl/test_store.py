@@ -1,0 +1,233 @@
+"""Several logs: all or nothing, forks, ids, and what reading leaves alone."""
+
+import errno
+from uuid import UUID
+
+import pytest
+from eventsourcing.persistence import IntegrityError, ProgrammingError, StoredEvent
+
+from infrastructure.errors import InvalidEventError, LogExistsError, LogMissingError, WriteError
+from infrastructure.jsonl import disk
+from infrastructure.jsonl.recorders import (
+    JSONLAggregateRecorder,
+    JSONLApplicationRecorder,
+    JSONLProcessRecorder,
+    JSONLSnapshotRecorder,
+)
+from tests.infrastructure.jsonl.support import ID, OTHER, event, events, fill, put, rows, versions
+
+
+def test_reading_creates_nothing(stores, tmp_path):
+    store = stores()
+    recorder = JSONLProcessRecorder(store)
+
+    assert recorder.select_events(ID) == []
+    assert recorder.select_events(ID, gt=3, desc=True, limit=1) == []
+    assert recorder.select_notifications(None, 10) == []
+    assert recorder.max_notification_id() is None
+    assert recorder.max_tracking_id("app") is None
+    assert JSONLSnapshotRecorder(store).select_events(ID) == []
+    assert store.ids() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refused_first_save_creates_no_log(stores):
+    store = stores()
+
+    with pytest.raises(IntegrityError):
+        store.insert([event(2), event(1)])
+
+    assert store.ids() == []
+
+
+@pytest.mark.parametrize("wrong", ["../../etc/passwd", "conversation", "", "01900000"])
+def test_an_id_that_is_no_uuid_never_becomes_a_path(stores, wrong):
+    recorder = JSONLAggregateRecorder(stores())
+
+    with pytest.raises(ProgrammingError, match="is not a UUID"):
+        recorder.select_events(wrong)
+    with pytest.raises(ProgrammingError):
+        recorder.insert_events([StoredEvent(wrong, 1, "T", b"{}")])
+
+
+def test_an_id_may_be_the_text_of_a_uuid(stores):
+    recorder = JSONLAggregateRecorder(stores())
+    recorder.insert_events([event(1, originator_id=str(ID))])
+
+    assert recorder.select_events(ID)[0].originator_id == ID
+
+
+def test_ids_are_the_logs_newest_first(stores):
+    store = stores()
+    fill(store, 1)
+    fill(store, 1, originator_id=OTHER)
+    for name in ("notes.jsonl", f"{ID}.bak", f".{ID}.abc.tmp", f"{str(ID).upper()}.jsonl.1"):
+        (store.path / name).write_text("")
+
+    assert store.ids() == [OTHER, ID]
+
+
+def test_a_save_to_two_conversations_is_all_or_nothing(stores):
+    store = stores()
+    fill(store, 1)
+    fill(store, 2, originator_id=OTHER)
+
+    with pytest.raises(IntegrityError):
+        store.insert([event(2), event(2, originator_id=OTHER)])
+
+    assert versions(store) == [1]
+    store.insert([event(2), event(3, originator_id=OTHER), event(3)])
+    assert versions(store) == [1, 2, 3]
+    assert versions(store, OTHER) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("second_exists", [True, False])
+def test_a_save_that_fails_at_the_second_file_is_taken_back_at_the_first(
+    stores, monkeypatch, second_exists
+):
+    store = stores()
+    fill(store, 1)
+    if second_exists:
+        fill(store, 1, originator_id=OTHER)
+    real, calls = disk.write, []
+
+    def second_fails(fd, data):
+        calls.append(data)
+        if len(calls) > 1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(fd, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "write", second_fails)
+        with pytest.raises(WriteError, match="No space left"):
+            store.insert([event(2), event(2, originator_id=OTHER)])
+
+    assert versions(stores()) == [1]
+    assert versions(stores(), OTHER) == ([1] if second_exists else [])
+
+
+def test_a_created_log_is_removed_when_the_other_cannot_be_written(stores, monkeypatch):
+    store = stores()
+    fill(store, 1, originator_id=OTHER)
+    new = UUID(int=1)
+    real = disk.write
+
+    def fails_on_other(fd, data):
+        if b'"text":"late"' in data:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(fd, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "write", fails_on_other)
+        with pytest.raises(WriteError):
+            store.insert([event(1, originator_id=new), event(2, "late", OTHER)])
+
+    assert store.ids() == [OTHER]
+    store.insert([event(1, originator_id=new)])
+
+
+def test_many_open_logs_are_bounded(stores):
+    store = stores()
+    ids = [UUID(int=n) for n in range(1, 101)]
+    for version in (1, 2):
+        for originator_id in ids:
+            store.insert([event(version, originator_id=originator_id)])
+
+    assert sum(store.log(i).is_open for i in ids) <= 64
+    assert all(versions(store, i) == [1, 2] for i in ids)
+
+
+def test_a_fork_is_a_byte_prefix_and_one_event(stores):
+    store = stores()
+    fill(store, 6)
+    before = store.path_of(ID).read_bytes()
+
+    store.fork(ID, 4, OTHER, [event(5, "fork", OTHER, "Forked")])
+
+    assert rows(store, OTHER)[1:5] == rows(store)[1:5]
+    assert versions(stores(), OTHER) == [1, 2, 3, 4, 5]
+    assert store.inspect(OTHER).damages == []
+    assert str(OTHER).encode() in rows(store, OTHER)[0]
+    assert store.path_of(ID).read_bytes() == before
+    store.insert([event(6, originator_id=OTHER)])
+
+
+def test_a_fork_in_the_middle_of_a_batch_keeps_its_half(stores):
+    store = stores()
+    fill(store, 1)
+    store.insert(events(2, 5))
+
+    store.fork(ID, 3, OTHER, [event(4, "fork", OTHER)])
+
+    assert versions(stores(), OTHER) == [1, 2, 3, 4]
+    assert store.inspect(OTHER).damages == []
+    store.insert([event(5, originator_id=OTHER)])
+    assert versions(stores(), OTHER) == [1, 2, 3, 4, 5]
+
+
+def test_a_fork_copies_damage_as_it_is(stores):
+    store = stores()
+    fill(store, 5)
+    lines = rows(store)
+    lines[2] = b"\0" * 20
+    put(store, lines, end=b"")
+
+    store.fork(ID, 5, OTHER, [event(6, "fork", OTHER)])
+
+    assert rows(store, OTHER)[1:6] == lines[1:]
+    assert versions(store, OTHER) == [1, 3, 4, 5, 6]
+
+
+def test_a_fork_of_nothing_or_onto_something_is_refused(stores):
+    store = stores()
+    fill(store, 2)
+    fill(store, 1, originator_id=OTHER)
+    new = UUID(int=9)
+
+    with pytest.raises(LogExistsError):
+        store.fork(ID, 2, OTHER, [event(3, originator_id=OTHER)])
+    with pytest.raises(LogMissingError):
+        store.fork(UUID(int=8), 2, new, [event(3, originator_id=new)])
+    for extra in ([], [event(3)], [event(2, originator_id=new)]):
+        with pytest.raises(InvalidEventError):
+            store.fork(ID, 2, new, extra)
+
+    assert store.ids() == [OTHER, ID]
+
+
+def test_forked_events_are_in_the_order_of_notifications(stores):
+    store = stores()
+    recorder = JSONLApplicationRecorder(store)
+    recorder.insert_events(events(1, 3))
+    store.fork(ID, 2, OTHER, [event(3, originator_id=OTHER)])
+
+    assert recorder.insert_events([event(4, originator_id=OTHER)]) == [7]
+    found = recorder.select_notifications(4, 10)
+    assert [(n.originator_id, n.originator_version) for n in found] == [
+        (OTHER, v) for v in (1, 2, 3, 4)
+    ]
+
+
+def test_snapshots_may_come_in_any_order(stores):
+    recorder = JSONLSnapshotRecorder(stores())
+    for version in (5, 9, 2):
+        recorder.insert_events([event(version)])
+
+    with pytest.raises(IntegrityError):
+        recorder.insert_events([event(5)])
+    assert [s.originator_version for s in recorder.select_events(ID)] == [2, 5, 9]
+    assert recorder.select_events(ID, lte=8, desc=True, limit=1)[0].originator_version == 5
+    recorder.insert_events([event(11)])
+    assert recorder.select_events(ID, desc=True, limit=1)[0].originator_version == 11
+
+
+def test_a_doubtful_snapshot_is_no_snapshot(stores):
+    store = stores()
+    recorder = JSONLSnapshotRecorder(store)
+    recorder.insert_events([event(5)])
+    recorder.insert_events([event(9)])
+    path = store.path_of(ID)
+    head, _, tail = path.read_bytes().rpartition(b'"x"')
+    path.write_bytes(head + b'"y"' + tail)
+
+    assert recorder.select_events(ID, desc=True, limit=1)[0].originator_version == 5
