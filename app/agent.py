@@ -17,7 +17,7 @@ from app.errors import NotRecordedError
 from domain.answer import Answer
 from domain.canonical import digest
 from domain.events import TurnError
-from domain.projections.context import context
+from domain.projections.context import PROJECTION, context
 from domain.projections.usage import total
 from infrastructure.errors import ModelError
 
@@ -113,6 +113,7 @@ class Agent:
                     duration=round(monotonic() - began, 3),
                     request_digest=digest(request),
                     request_version=version,
+                    projection=PROJECTION,
                 )
             )
 

@@ -65,6 +65,7 @@ class Conversation(BaseAggregate[UUID]):
         self.archived = False
         self.model: str | None = None
         self.max_tokens: int | None = None
+        self.caching = False
         self.thinking_level: str | None = None
         self.instructions: events.InstructionsChanged | None = None
         self.origin: events.Forked | None = None
@@ -142,8 +143,8 @@ class Conversation(BaseAggregate[UUID]):
                 self.last_turn = event
             case events.LeafMoved(target=target):
                 self.leaf = self._resolve(target, before=event.originator_version)
-            case events.ModelChanged(model=model, max_tokens=max_tokens):
-                self.model, self.max_tokens = model, max_tokens
+            case events.ModelChanged(model=model, max_tokens=max_tokens, caching=caching):
+                self.model, self.max_tokens, self.caching = model, max_tokens, caching
             case events.ThinkingLevelChanged(level=level):
                 self.thinking_level = level
             case events.InstructionsChanged():
@@ -263,6 +264,7 @@ class Conversation(BaseAggregate[UUID]):
         duration: float | None = None,
         request_digest: str | None = None,
         request_version: Version | None = None,
+        projection: str | None = None,
     ) -> None:
         """Append what the model said: its content blocks as they came."""
         content = [_recordable(raw) for raw in content]
@@ -276,6 +278,7 @@ class Conversation(BaseAggregate[UUID]):
             duration=duration,
             request_digest=request_digest,
             request_version=request_version,
+            projection=projection,
         )
 
     def start_tool(self, tool_use_id: str) -> None:
@@ -318,7 +321,7 @@ class Conversation(BaseAggregate[UUID]):
             error = events.TurnError(valid(error.type), valid(error.message), error.request_id)
         self._trigger(events.TurnEnded, outcome=outcome, error=error, spent=valid_json(spent or {}))
 
-    def change_model(self, model: str, *, max_tokens: int) -> None:
+    def change_model(self, model: str, *, max_tokens: int, caching: bool = False) -> None:
         """Ask *model* from here on, for answers of up to *max_tokens*; recorded if it differs.
 
         Raises:
@@ -329,8 +332,8 @@ class Conversation(BaseAggregate[UUID]):
             raise InvalidCommandError("A model needs a name.")
         if max_tokens < 1:
             raise InvalidCommandError("An answer needs at least one token.")
-        if (model, max_tokens) != (self.model, self.max_tokens):
-            self._trigger(events.ModelChanged, model=model, max_tokens=max_tokens)
+        if (model, max_tokens, caching) != (self.model, self.max_tokens, self.caching):
+            self._trigger(events.ModelChanged, model=model, max_tokens=max_tokens, caching=caching)
 
     def change_thinking_level(self, level: str) -> None:
         """Let the model think as hard as *level* says from here on; recorded if it differs."""
@@ -353,6 +356,106 @@ class Conversation(BaseAggregate[UUID]):
         if cleaned != self.name:
             self._trigger(events.Renamed, name=cleaned)
 
+    def archive(self, *, archived: bool = True) -> None:
+        """Put the conversation away, or bring it back."""
+        if archived != self.archived:
+            self._trigger(events.Archived, archived=archived)
+
+    def label(self, target: Version, text: str | None) -> None:
+        """Give the entry *target* a label; a blank one takes it away.
+
+        Raises:
+            UnknownEntryError: *target* is not an entry.
+            InvalidCommandError: the label would read as a version.
+        """
+        self._require_entry(target)
+        cleaned = " ".join(valid(text or "").split()) or None
+        if cleaned is not None and cleaned.lstrip("-").isdigit():
+            raise InvalidCommandError(f"{cleaned!r} would be read as an entry's number.")
+        if cleaned != self.labels.get(target):
+            self._trigger(events.LabelChanged, target=target, label=cleaned)
+
+    def move_leaf(self, target: Version | None) -> None:
+        """Let the next entry hang from *target*; from nothing, for None.
+
+        Raises:
+            UnknownEntryError: *target* is not an entry.
+        """
+        self._require_entry(target)
+        if target != self.leaf:
+            self._trigger(events.LeafMoved, target=target)
+
+    def leave_branch(
+        self,
+        target: Version | None,
+        summary: str,
+        *,
+        model: str | None = None,
+        usage: JsonObject | None = None,
+    ) -> None:
+        """Move the leaf to *target*, and say there what happened on the branch that was left.
+
+        Raises:
+            UnknownEntryError: *target* is not an entry, or there is no branch to leave.
+        """
+        left = self.leaf
+        if left is None:
+            raise UnknownEntryError(0)
+        self.move_leaf(target)
+        self._append(
+            events.BranchSummarized,
+            left=left,
+            summary=valid(summary),
+            model=model,
+            usage=valid_json(usage),
+        )
+
+    def compact(
+        self,
+        summary: str,
+        *,
+        first_kept: Version | None,
+        tokens_before: int,
+        reason: str,
+        model: str | None = None,
+        usage: JsonObject | None = None,
+    ) -> None:
+        """Let *summary* stand for everything on the path before the entry *first_kept*.
+
+        Raises:
+            UnknownEntryError: *first_kept* is not on the path.
+            InvalidCommandError: the summary is blank.
+        """
+        if not summary.strip():
+            raise InvalidCommandError("A compaction needs a summary.")
+        if first_kept is not None and first_kept not in tree.path(self.parents, self.leaf):
+            raise UnknownEntryError(first_kept)
+        self._append(
+            events.Compacted,
+            summary=valid(summary),
+            first_kept=first_kept,
+            tokens_before=tokens_before,
+            model=model,
+            usage=valid_json(usage),
+            reason=reason,
+        )
+
+    def append_note(self, kind: str, content: str, *, visible: bool) -> None:
+        """Append something that is no message; *visible* says whether the model sees it."""
+        self._append(events.NoteAppended, kind=valid(kind), content=valid(content), visible=visible)
+
+    def queue_prompt(self, text: str) -> None:
+        """Keep what was typed while a turn runs."""
+        if not text.strip():
+            raise InvalidCommandError("A prompt needs some text.")
+        self._trigger(events.PromptQueued, text=valid(text))
+
+    def withdraw_prompt(self, target: Version) -> None:
+        """Take a queued prompt back; *target* is the version of its `PromptQueued`."""
+        if target not in self.queue:
+            raise InvalidCommandError(f"No prompt is queued as {target}.")
+        self._trigger(events.PromptWithdrawn, target=target)
+
     # -- the common part of commands -----------------------------------------------------------
 
     def _append(self, event_class: type[Entry], **body: Any) -> None:
@@ -361,6 +464,10 @@ class Conversation(BaseAggregate[UUID]):
     def _trigger(self, event_class: type[events.Event], **body: Any) -> None:
         body = {key: valid(item) if isinstance(item, str) else item for key, item in body.items()}
         self.trigger_event(event_class, **{"timestamp": self.clock(), **body})
+
+    def _require_entry(self, target: Version | None) -> None:
+        if target is not None and target not in self.entries:
+            raise UnknownEntryError(target)
 
     def _require_open(self, tool_use_id: str) -> None:
         if all(call.id != tool_use_id for call in self.open_calls()):

@@ -78,11 +78,15 @@ class Forked(Event, frozen=True, kw_only=True):
 
 
 class ModelChanged(Event, frozen=True, kw_only=True):
-    """The model of the following requests, and how many tokens it may answer with."""
+    """The model of the following requests, and how many tokens it may answer with.
+
+    *caching* says whether its server keeps the beginning of requests (``cache_control``).
+    """
 
     TOPIC = "ModelChanged"
     model: str
     max_tokens: int
+    caching: bool = False
 
 
 class ThinkingLevelChanged(Event, frozen=True, kw_only=True):
@@ -186,7 +190,8 @@ class MessageAppended(Entry, frozen=True, kw_only=True):
 
     For an assistant's message: *model* is the one that was asked, *request_digest* the digest of
     the request that it answers, and *request_version* the version of the log from which that
-    request was projected. *duration* is in seconds.
+    request was projected, by the version *projection* of the context projection. *duration* is in
+    seconds.
     """
 
     TOPIC = "MessageAppended"
@@ -199,6 +204,7 @@ class MessageAppended(Entry, frozen=True, kw_only=True):
     duration: float | None = None
     request_digest: str | None = None
     request_version: Version | None = None
+    projection: str | None = None
 
     @property
     def role(self) -> str:

@@ -6,6 +6,7 @@ rich and prompt_toolkit are imported only by what asks: `leftfold -p` needs neit
 from __future__ import annotations
 
 import asyncio
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from app.repl.plain import plain
@@ -13,8 +14,8 @@ from app.repl.plain import plain
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from prompt_toolkit.application import Application
-    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+    from prompt_toolkit.buffer import Buffer
+    from prompt_toolkit.key_binding import KeyBindings
     from rich.console import Console
 
     from domain.messages import ToolUseBlock
@@ -29,8 +30,16 @@ DECLINED = (
     "The user declined this call, and it was not run. Do not make it again in another form; "
     "ask what to do instead, or go on without it."
 )
+_CHOICES = "[y]es / [a]lways in this conversation / [n]o "
 _SECONDS_FOR_A_WORD = 0.3
-_DECISIONS: dict[str, Decision] = {"y": "yes", "a": "always", "n": "no"}
+_DECISIONS: dict[str, Decision] = {
+    "y": "yes",
+    "yes": "yes",
+    "a": "always",
+    "always": "always",
+    "n": "no",
+    "no": "no",
+}
 
 
 class AllowAll:
@@ -92,77 +101,59 @@ class AskingApprover:
 
 
 async def ask_at_terminal(summary: str) -> Decision:
-    """Ask whether what *summary* says may happen; one key answers.
+    """Ask whether what *summary* says may happen: one key, or a word, with Enter or without.
 
-    What was typed before the question is thrown away: it cannot be an answer to it. Letters
-    typed right after the answer (``yes``, Enter) belong to it and go nowhere else.
+    What was typed before the question is thrown away, and so is a burst of keys that is no
+    answer: somebody who types their next prompt has decided nothing.
     """
-    from prompt_toolkit.formatted_text import FormattedText  # noqa: PLC0415
-    from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415
-
     from app.repl.prompt import throw_away_input  # noqa: PLC0415
 
-    message = FormattedText(
-        [
-            ("", "Allow "),
-            ("bold", summary),
-            ("", "? "),
-            ("ansigray", "[y]es / [a]lways in this conversation / [n]o "),
-        ]
-    )
-    question: PromptSession[Decision] = PromptSession(message, key_bindings=_keys())
-    throw_away_input(question.app.input)
-    decision: Decision = await question.prompt_async(handle_sigint=False)
-    throw_away_input(question.app.input)
-    return decision
+    question = _Question(summary)
+    throw_away_input(question.session.app.input)
+    return await question.session.prompt_async(handle_sigint=False)
 
 
-def _keys() -> KeyBindings:
-    from prompt_toolkit.key_binding import KeyBindings  # noqa: PLC0415
-    from prompt_toolkit.keys import Keys  # noqa: PLC0415
+class _Question:
+    """The question at the terminal. A burst of keys is a word; one that decides is the answer."""
 
-    keys = KeyBindings()
-    answer = _Answer()
-    for key in ("c-c", "c-d", "escape", Keys.SIGINT):
-        keys.add(key, eager=True)(answer.stop)
-    keys.add(Keys.Any, eager=True)(answer.letter)
-    keys.add("enter", eager=True)(answer.enter)
-    keys.add("c-j", eager=True)(answer.enter)
-    keys.add(Keys.BracketedPaste, eager=True)(lambda _event: None)
-    return keys
+    def __init__(self, summary: str) -> None:
+        from prompt_toolkit.formatted_text import FormattedText  # noqa: PLC0415
+        from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415
 
+        columns = get_terminal_size().columns
+        gap = "? " if len(summary) + len(_CHOICES) + len("Allow ? ") < columns - 10 else "?\n"
+        message = [("", "Allow "), ("bold", summary), ("", gap), ("ansigray", _CHOICES)]
+        self.session: PromptSession[Decision] = PromptSession(
+            FormattedText(message), key_bindings=self._keys()
+        )
+        self.session.default_buffer.on_text_changed += self._typed
+        self._end_of_word: asyncio.TimerHandle | None = None
 
-class _Answer:
-    """What the keys have said so far."""
+    def _keys(self) -> KeyBindings:
+        from prompt_toolkit.key_binding import KeyBindings  # noqa: PLC0415
+        from prompt_toolkit.keys import Keys  # noqa: PLC0415
 
-    def __init__(self) -> None:
-        self._decision: Decision | None = None
-        self._end: asyncio.TimerHandle | None = None
+        keys = KeyBindings()
+        for key in ("c-c", "c-d", "escape", Keys.SIGINT):
+            keys.add(key, eager=True)(lambda _event: self._leave("stop"))
+        keys.add("enter")(lambda _event: self._decide())
+        return keys
 
-    def letter(self, event: KeyPressEvent) -> None:
-        """Take the first letter that decides; swallow the rest of its word."""
-        if self._decision is None:
-            self._decision = _DECISIONS.get(event.data.lower())
-            if self._decision is None:
-                return
-            event.current_buffer.insert_text(self._decision)
-        if self._end is not None:
-            self._end.cancel()
-        loop = asyncio.get_running_loop()
-        self._end = loop.call_later(_SECONDS_FOR_A_WORD, self._leave, event.app)
+    def _typed(self, buffer: Buffer) -> None:
+        if self._end_of_word is not None:
+            self._end_of_word.cancel()
+        if buffer.text:
+            loop = asyncio.get_running_loop()
+            self._end_of_word = loop.call_later(_SECONDS_FOR_A_WORD, self._decide)
 
-    def enter(self, event: KeyPressEvent) -> None:
-        """End the word. Enter alone decides nothing."""
-        if self._decision is not None:
-            self._leave(event.app)
+    def _decide(self) -> None:
+        word = self.session.default_buffer.text.strip().lower()
+        if word in _DECISIONS:
+            self._leave(_DECISIONS[word])
+        else:
+            self.session.default_buffer.reset()
 
-    def stop(self, event: KeyPressEvent) -> None:
-        """Stop the turn."""
-        self._decision = "stop"
-        self._leave(event.app)
-
-    def _leave(self, app: Application[Decision]) -> None:
-        if self._end is not None:
-            self._end.cancel()
-        if self._decision is not None and app.is_running and not app.is_done:
-            app.exit(result=self._decision)
+    def _leave(self, decision: Decision) -> None:
+        app = self.session.app
+        if app.is_running and not app.is_done:
+            app.exit(result=decision)

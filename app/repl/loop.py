@@ -138,13 +138,14 @@ class Repl:
         return self._exit_code
 
     def _greet(self) -> None:
-        if self.context.banner:
-            self.say(self.context.banner)
+        """Show what was said before, and below it, next to the prompt, the banner."""
         talk = self.recorded()
         if talk is not None and (items := transcript(talk, talk.leaf)):
-            self.console.line()
             show_transcript(self.console, items, last=_RESTORED_ITEMS)
-        self.console.line()
+            self.console.line()
+        if self.context.banner:
+            self.say(self.context.banner)
+            self.console.line()
 
     async def _once(self) -> None:
         """Read one prompt and do what it says."""

@@ -1,10 +1,12 @@
-"""Markdown for terminals: safe, quiet, and finished piece by piece as it streams."""
+"""Markdown for terminals: safe and quiet.
+
+Importing this costs as much as all other screens together: it is done when there is an answer.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from markdown_it import MarkdownIt
 from rich import box
 from rich.markdown import (
     BlockQuote,
@@ -81,7 +83,7 @@ class Markdown(RichMarkdown):
 
     Text is made plain again after parsing, for entities like ``&#x202e;`` become characters only
     then; the targets of links are shown, not hidden behind their text; headings stand left; HTML
-    is text; lines carry no blanks at their ends.
+    is text; nothing begins or ends with blanks.
     """
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
@@ -101,8 +103,14 @@ class Markdown(RichMarkdown):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         parts = super().__rich_console__(console, options)
-        for line in Segment.split_lines(part for part in parts if isinstance(part, Segment)):
-            yield from _without_trailing_blanks(line)
+        segments = (part for part in parts if isinstance(part, Segment))
+        lines = [_without_trailing_blanks(line) for line in Segment.split_lines(segments)]
+        while lines and not lines[0]:
+            del lines[0]
+        while lines and not lines[-1]:
+            del lines[-1]
+        for line in lines:
+            yield from line
             yield Segment.line()
 
 
@@ -124,44 +132,3 @@ def _without_trailing_blanks(line: list[Segment]) -> list[Segment]:
         last = line[-1]
         line = [*line[:-1], Segment(last.text.rstrip(" "), last.style)]
     return line
-
-
-class MarkdownStream:
-    """Cuts Markdown that is still arriving into finished blocks and an unfinished tail.
-
-    A block is finished when a whole line after it begins another one: half a line decides
-    nothing, since ``2`` may become the ``2.`` of the same list.
-    """
-
-    def __init__(self) -> None:
-        self.tail = ""
-        self._held = ""
-        self._parser = MarkdownIt().enable("strikethrough").enable("table")
-
-    def feed(self, text: str) -> str:
-        """Take *text*; return the blocks that it finished (or nothing), which leave the tail."""
-        text = self._held + text
-        self._held = "\r" if text.endswith("\r") else ""
-        self.tail += plain(text.removesuffix("\r") if self._held else text)
-        if "\n" not in text:
-            return ""
-        end = self._end_of_finished()
-        finished, self.tail = self.tail[:end], self.tail[end:]
-        return finished.strip("\n")
-
-    def finish(self) -> str:
-        """Return what is left; the stream is then as new."""
-        rest, self.tail, self._held = self.tail, "", ""
-        return rest.strip("\n")
-
-    def _end_of_finished(self) -> int:
-        whole = self.tail[: self.tail.rfind("\n") + 1]
-        starts = [
-            token.map[0]
-            for token in self._parser.parse(whole)
-            if token.level == 0 and token.nesting >= 0 and token.map
-        ]
-        if len(starts) < 2:  # noqa: PLR2004 - the only block may go on
-            return 0
-        lines = whole.split("\n")[: starts[-1]]
-        return sum(len(line) + 1 for line in lines)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.filters import is_done
+from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings
@@ -85,7 +86,7 @@ class TerminalPrompts:
             history=history,
             completer=completer,
             key_bindings=self._keys(),
-            placeholder=lambda: [("ansigray", _LEAVE_HINT if self._is_leaving else "")],
+            placeholder=self._hint,
             enable_open_in_editor=True,
             enable_suspend=True,
             input=source,
@@ -127,6 +128,10 @@ class TerminalPrompts:
             self._is_leaving = True
 
         return keys
+
+    def _hint(self) -> FormattedText:
+        is_shown = self._is_leaving and not self._session.app.is_done
+        return FormattedText([("ansigray", _LEAVE_HINT if is_shown else "")])
 
     def _stay(self, _buffer: object) -> None:
         self._is_leaving = False

@@ -19,7 +19,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from app.repl.console import is_fancy, say
-from app.repl.markdown import Markdown, MarkdownStream
+from app.repl.markdown_stream import MarkdownStream
 from app.repl.plain import one_line, plain
 from app.repl.tool_view import show_output, text_of
 
@@ -88,7 +88,6 @@ class RichScreen:
         self._block = _Block()
         self._running: dict[str, _Running] = {}
         self._waiting_since: float | None = None
-        self._has_printed = False  # since the prompt: the first piece has no blank line before it
         self._line_is_open = False  # plain mode: text is being written …
         self._line_ends = False  # … and what was written last ended a line
         self._last_named = ""  # plain mode: the call whose line was printed last
@@ -97,7 +96,6 @@ class RichScreen:
 
     def turn_started(self) -> None:
         """A prompt was given; nothing has come back yet."""
-        self._has_printed = False
         self._wait()
 
     def streamed(self, event: JsonObject) -> None:
@@ -192,13 +190,13 @@ class RichScreen:
         if not self._fancy:
             self._write(plain(text))
         elif finished := self._markdown.feed(text):
-            self._print(Markdown(finished))
+            self._print(_markdown(finished))
 
     def _end_block(self) -> None:
         """Print what is left of the block that was arriving."""
         block, self._block = self._block, _Block()
         if rest := self._markdown.finish():
-            self._print(Markdown(rest))
+            self._print(_markdown(rest))
         if block.kind in ("thinking", "redacted_thinking"):
             self._say(_folded(block, self._clock()), "dim italic")
         elif block.kind not in ("", "text", "tool_use"):
@@ -247,9 +245,7 @@ class RichScreen:
     def _space(self) -> None:
         """Separate what comes from what was printed, by one blank line."""
         self._close_line()
-        if self._has_printed:
-            self._console.line()
-        self._has_printed = True
+        self._console.line()
 
     def _close_line(self) -> None:
         if self._line_is_open:
@@ -270,7 +266,7 @@ class RichScreen:
         match self._block.kind:
             case "text":
                 if self._markdown.tail.strip():
-                    yield Tail(Markdown(_end_of(self._markdown.tail, self._console.height)))
+                    yield Tail(_markdown(_end_of(self._markdown.tail, self._console.height)))
             case "thinking":
                 text = "".join(self._block.thinking)[-4000:]
                 yield Tail(Text(text, style="dim italic"), _THINKING_LINES)
@@ -373,6 +369,12 @@ class Stack:
             yield from line
 
 
+def _markdown(text: str) -> RenderableType:
+    from app.repl.markdown import Markdown  # noqa: PLC0415 - not before there is an answer
+
+    return Markdown(text)
+
+
 def _spinner(text: str, since: float, now: float, style: str = "") -> Text:
     elapsed = now - since
     frame = _FRAMES[int(elapsed / _SECONDS_A_FRAME) % len(_FRAMES)]
@@ -392,7 +394,8 @@ def _folded(block: _Block, now: float) -> str:
     text = "".join(block.thinking).strip()
     count = text.count("\n") + 1 if text else 0
     size = f" · {count} line{'' if count == 1 else 's'}" if count else ""
-    return f"∴ thought for {_duration(now - block.since)}{size}"
+    elapsed = now - block.since
+    return f"∴ thought{f' for {_duration(elapsed)}' if elapsed >= _SLOW else ''}{size}"
 
 
 def _duration(seconds: float) -> str:

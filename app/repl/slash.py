@@ -96,7 +96,7 @@ async def _thinking(repl: Repl, arguments: str) -> None:
     if arguments:
         repl.at_hand.record(lambda talk: talk.change_thinking_level(arguments.lower()))
     level = repl.at_hand.conversation.thinking_level or "off"
-    repl.say(f"Thinking is {level} (of {', '.join(THINKING_LEVELS)}).")
+    repl.say(f"Thinking is {level} (choices: {', '.join(THINKING_LEVELS)}).")
 
 
 async def _name(repl: Repl, arguments: str) -> None:

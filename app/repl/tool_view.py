@@ -56,7 +56,7 @@ def show_output(console: Console, name: str, text: str, *, is_error: bool) -> No
     lines = plain(text).expandtabs(4).strip("\n").split("\n")
     is_diff = name == "edit" and not is_error
     shown = [Line(line, _diff_style(line) if is_diff else style) for line in lines]
-    _show(console, shorten(shown, OUTPUT_LINES))
+    _show(console, shorten(shown, OUTPUT_LINES), widest=_WIDEST if is_error else None)
 
 
 def show_change(console: Console, name: str, arguments: JsonObject) -> None:
@@ -83,11 +83,10 @@ def shorten(lines: Sequence[Line], most: int) -> list[Line]:
     return [*lines[:head], left_out, *lines[-tail:]]
 
 
-def _show(console: Console, lines: Sequence[Line], widest: int = _WIDEST) -> None:
-    """Print lines, indented; one that is wider than the screen (or *widest*) ends in ``…``."""
-    room = widest
-    if widest == _WIDEST and is_fancy(console):
-        room = max(console.width - len(_INDENT) - 1, 20)
+def _show(console: Console, lines: Sequence[Line], widest: int | None = None) -> None:
+    """Print lines, indented; one wider than *widest* (else: the screen) ends in ``…``."""
+    fitting = max(console.width - len(_INDENT) - 1, 20) if is_fancy(console) else _WIDEST
+    room = widest or fitting
     for line in lines:
         text = line.text if len(line.text) <= room else f"{line.text[: room - 1]}…"
         say(console, f"{_INDENT}{text}".rstrip(), line.style)

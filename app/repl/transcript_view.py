@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.repl.console import is_fancy, say
-from app.repl.markdown import Markdown
 from app.repl.plain import one_line, plain
 from app.repl.tool_view import show_output, summary_of
 
@@ -70,6 +69,8 @@ def _prompt(text: str) -> str:
 
 def _show_markdown(console: Console, text: str) -> None:
     if is_fancy(console):
+        from app.repl.markdown import Markdown  # noqa: PLC0415 - not before there is an answer
+
         console.print(Markdown(text))
     else:
         console.out(plain(text).strip("\n"), highlight=False)

@@ -17,9 +17,9 @@ import base64
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from domain.conversation import THINKING_LEVELS
 from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
 from domain.messages import blocks_of
+from domain.thinking import thinking_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,9 +54,10 @@ def context(conversation: Conversation, leaf: Version | None) -> JsonObject:
         UnknownEntryError: *leaf* is not an entry.
     """
     model = (conversation.model or "").strip() and conversation.model
+    max_tokens = max(conversation.max_tokens or _DEFAULT_MAX_TOKENS, 1)
     body: JsonObject = {
         "model": model or _UNKNOWN_MODEL,
-        "max_tokens": max(conversation.max_tokens or _DEFAULT_MAX_TOKENS, 1),
+        "max_tokens": max_tokens,
         "messages": _messages(conversation, conversation.path(leaf)),
         "stream": True,
     }
@@ -67,11 +68,20 @@ def context(conversation: Conversation, leaf: Version | None) -> JsonObject:
         tools = _tools(instructions.tool_definitions)
         if tools:
             body["tools"] = tools
-    level = conversation.thinking_level
-    if level != "off" and level in THINKING_LEVELS:
-        body["thinking"] = {"type": "adaptive"}
-        body["output_config"] = {"effort": level}
+    if conversation.caching:
+        body["cache_control"] = {"type": "ephemeral"}
+    thinking = thinking_parameters(body["model"], conversation.thinking_level, max_tokens)
+    if "budget_tokens" not in thinking.get("thinking", {}) or _may_think(body["messages"]):
+        body |= thinking
     return body
+
+
+def _may_think(messages: Sequence[JsonObject]) -> bool:
+    """Whether a model that thinks by budget may: not in a tool loop that it began without."""
+    results = messages[-1]["content"][0].get("type") == "tool_result"
+    if not results or len(messages) == 1:
+        return True
+    return messages[-2]["content"][0].get("type") in _THINKING
 
 
 def _tools(definitions: Sequence[JsonObject]) -> list[JsonObject]:

@@ -1,11 +1,12 @@
 """From the environment to recorders. The names and their defaults are documented here only.
 
-==================== ===============================================================================
+======================= =================================================================
 ``LEFTFOLD_STORE``      The folder of the logs; default ``$LEFTFOLD_HOME/conversations``.
 ``LEFTFOLD_HOME``       Where Leftfold keeps its things; default ``~/.leftfold``.
 ``LEFTFOLD_DURABILITY`` ``fsync`` (default): a save returns when it is on the disk. ``os``: when the
-                        operating system has it; it survives a crash of the program, not of the machine.
-==================== ===============================================================================
+                        operating system has it; what is saved then
+                        survives a crash of the program, not of the machine.
+======================= =================================================================
 
 As with every name of the library, ``<APPLICATION NAME>_<NAME>`` comes first.
 """

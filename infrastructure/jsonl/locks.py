@@ -1,6 +1,6 @@
 """Kernel locks: the short one around an append, and the lease of whoever has a conversation open.
 
-Both are ``flock``, so they die with their holder; no file's mere existence locks anything (case F6).
+Both are ``flock``, so they die with their holder; that a file exists locks nothing (case F6).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import socket
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Self
-from uuid import UUID
 
 import msgspec
 
@@ -20,6 +19,7 @@ from infrastructure.jsonl import disk
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from uuid import UUID
 
 PATIENCE: Final = 10.0
 _FIRST_PAUSE: Final = 0.0002

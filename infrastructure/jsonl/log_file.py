@@ -1,8 +1,8 @@
 """One log: append, and read from a version on or from the end, by offsets and versions.
 
-The versions rise through the file, so it is its own index: a version is found by binary search over
-byte offsets, the last events by reading backwards. Whenever that meets anything out of the ordinary,
-the whole file is read instead: the answer never depends on the way it was found.
+The versions rise through the file, so it is its own index: a version is found by binary search
+over byte offsets, the last events by reading backwards. Whenever that meets anything out of the
+ordinary, the whole file is read instead: the answer never depends on the way it was found.
 """
 
 from __future__ import annotations
@@ -508,14 +508,15 @@ def _scan(
     """Read from *start*, which begins a line, to *size*, or to the chunk in which *lte* comes."""
     reader = Reader(offset=start, previous=previous)
     position = start
+    step = CHUNK if lte is None else BLOCK << 2
     while position < size:
-        data = disk.read(fd, min(CHUNK, size - position), position)
+        data = disk.read(fd, min(step, size - position), position)
         if not data:
             break
         reader.feed(data)
         position += len(data)
         if lte is not None and (reached := reader.reached) is not None and reached > lte:
-            break
+            return reader.stop()
     return reader.finish()
 
 

@@ -71,7 +71,10 @@ class NotificationLog:
         self._folder = store.path / ".index"
         self.path = self._folder / "notifications"
         self._fd: int | None = None
+        self._identity = (0, 0)
+        self._size = 0
         self._folder_fd: int | None = None
+        self._folder_identity = (0, 0)
         self._forget()
 
     def _forget(self) -> None:
@@ -107,7 +110,7 @@ class NotificationLog:
             return self._fd is not None
         if self._fd is None:
             return True
-        same = (status.st_dev, status.st_ino) == _identity(self._fd)
+        same = (status.st_dev, status.st_ino) == self._identity
         return not same or status.st_size // SIZE - 1 != self._file_count
 
     def select(self, start: int, stop: int | None) -> Iterator[tuple[int, Record, Line]]:
@@ -190,14 +193,16 @@ class NotificationLog:
         except FileNotFoundError:
             self._forget()
             return
-        if self._fd is None or (status.st_dev, status.st_ino) != _identity(self._fd):
+        if self._fd is None or (status.st_dev, status.st_ino) != self._identity:
             self._forget()
             self._fd = _open(self.path)
+            status = disk.stat_fd(self._fd)
+            self._identity = status.st_dev, status.st_ino
             head = disk.read(self._fd, SIZE, 0)
             if head[:16] != MAGIC or len(head) != SIZE:
                 raise _BrokenError
             self.epoch = head[16:]
-        size = disk.stat_fd(self._fd).st_size
+        size = self._size = status.st_size
         if size // SIZE - 1 < self._file_count:
             raise _BrokenError
         while (position := (self._file_count + 1) * SIZE) + SIZE <= size:
@@ -213,8 +218,10 @@ class NotificationLog:
             if self._folder_fd is None:
                 disk.make_folder(self._folder)
                 self._folder_fd = disk.open_read(self._folder)
+                status = disk.stat_fd(self._folder_fd)
+                self._folder_identity = status.st_dev, status.st_ino
             locked = locks.acquire(self._folder_fd, self._folder)
-            if _identity(self._folder_fd) == _path_identity(self._folder):
+            if self._folder_identity == _identity(self._folder):
                 break
             disk.close(self._folder_fd)
             self._folder_fd = None
@@ -231,7 +238,7 @@ class NotificationLog:
             _BrokenError: There is none, or it is not what it should be.
         """
         self._load()
-        if self._fd is None or disk.stat_fd(self._fd).st_size % SIZE:
+        if self._fd is None or self._size % SIZE:
             raise _BrokenError
 
     # -- what the logs say -----------------------------------------------------------------------
@@ -284,7 +291,10 @@ class NotificationLog:
     def _missing(self, log: LogFile) -> list[Record]:
         key = log.conversation.bytes
         last = self._last.get(key)
-        lines = log.read(gt=last.version if last else None)
+        try:
+            lines = log.read(gt=last.version if last else None)
+        except StoreError:  # one log that cannot be read must not hide the others
+            return []
         return [Record(key, line.offset, line.version) for line in lines]
 
     def _add_missing(self, behind: Sequence[tuple[LogFile, _State]]) -> None:
@@ -428,12 +438,7 @@ def _open(path: Path) -> int:
         return disk.open_read(path)
 
 
-def _identity(fd: int) -> tuple[int, int]:
-    status = disk.stat_fd(fd)
-    return status.st_dev, status.st_ino
-
-
-def _path_identity(path: Path) -> tuple[int, int] | None:
+def _identity(path: Path) -> tuple[int, int] | None:
     try:
         status = disk.stat(path)
     except FileNotFoundError:

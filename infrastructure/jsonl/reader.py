@@ -106,6 +106,11 @@ class Reader:
         scan.header, scan.size, scan.sealed = self._header, size, not rest
         return scan
 
+    def stop(self) -> Scan:
+        """Return what is believed so far; the line that is half read is not looked at."""
+        self._rest = []
+        return self.finish()
+
     def _settled(self) -> Scan:
         if self._clean and not self._batched:
             return Scan([item for item in self._items if isinstance(item, Line)])

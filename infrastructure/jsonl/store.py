@@ -15,6 +15,7 @@ from infrastructure.errors import (
     LogExistsError,
     LogReplacedError,
     ReadError,
+    StoreError,
     WriteError,
 )
 from infrastructure.jsonl import disk, locks
@@ -24,7 +25,7 @@ from infrastructure.jsonl.tracking import TrackingLog
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from eventsourcing.persistence import StoredEvent, Tracking
@@ -152,8 +153,11 @@ class Store:
             WriteError: Nothing of it was kept.
         """
         with self.lock:
-            with self._saved(events, tracking):
-                pass
+            if tracking is None and (log := self._only_log(events)) is not None:
+                self._save_to(log, events, number=False)
+            else:
+                with self._saved(events, tracking):
+                    pass
             self._announce()
 
     def insert_and_number(
@@ -166,15 +170,49 @@ class Store:
         """
         with self.lock:
             if not self.notifications.is_ready:
-                self.notifications.catch_up()
-            with self._saved(events, tracking) as saves:
-                ids = self.notifications.add(saves) if saves else {}
+                with contextlib.suppress(StoreError):  # derived: no reason not to save
+                    self.notifications.catch_up()
+            if tracking is None and (log := self._only_log(events)) is not None:
+                ids = self._save_to(log, events, number=True)
+            else:
+                with self._saved(events, tracking) as saves:
+                    ids = self.notifications.add(saves) if saves else {}
             self._announce()
         numbers = [
             ids.get((as_uuid(event.originator_id).bytes, event.originator_version))
             for event in events
         ]
         return [number for number in numbers if number is not None] if all(numbers) else []
+
+    def _only_log(self, events: Sequence[StoredEvent]) -> LogFile | None:
+        """Return the log of all *events* if there is just one, and it is open."""
+        if not events:
+            return None
+        originator_id = events[0].originator_id
+        if len(events) > 1 and any(event.originator_id != originator_id for event in events):
+            return None
+        log = self._logs.get(as_uuid(originator_id))
+        return log if log is not None and log.is_open else None
+
+    def _save_to(
+        self, log: LogFile, events: Sequence[StoredEvent], *, number: bool
+    ) -> dict[tuple[bytes, int], int]:
+        """Do what `_saved` does, for the usual case and at half the price."""
+        log.begin()
+        try:
+            log.check(events)
+            previous = log.last_known
+            try:
+                offsets = log.write(events)
+                log.sync()
+            except BaseException:
+                log.roll_back()
+                raise
+            if not number:
+                return {}
+            return self.notifications.add([_unindexed(log, previous, offsets, events)])
+        finally:
+            log.end()
 
     def insert_unordered(self, events: Sequence[StoredEvent]) -> None:
         """Save *events* of derived files, whose versions need not rise, only be new.
@@ -249,7 +287,8 @@ class Store:
         """Lock *logs*, and the folder first if some of them are to be created."""
         begun: list[LogFile] = []
         with contextlib.ExitStack() as stack:
-            creating = not all(log.is_open or log.exists() for log in logs)
+            were_open = all(log.is_open for log in logs)
+            creating = not were_open and not all(log.exists() for log in logs)
             if creating:
                 stack.enter_context(self._folder_locked())
             try:
@@ -264,7 +303,8 @@ class Store:
                 for log in logs:
                     log.end()
                     self.locking_works = self.locking_works and log.locking_works
-                self._limit_open_files()
+                if not were_open:
+                    self._limit_open_files(logs)
 
     @contextlib.contextmanager
     def _folder_locked(self) -> Iterator[None]:
@@ -281,8 +321,10 @@ class Store:
         finally:
             disk.close(fd)
 
-    def _limit_open_files(self) -> None:
-        """Keep the files that were used last open, up to a bound."""
+    def _limit_open_files(self, used: Sequence[LogFile]) -> None:
+        """Keep the files that were opened last open, up to a bound."""
+        for log in used:
+            self._logs[log.conversation] = self._logs.pop(log.conversation)
         opened = [log for log in self._logs.values() if log.is_open]
         for log in opened[: max(len(opened) - _OPEN_FILES, 0)]:
             log.close()
@@ -322,7 +364,7 @@ class Store:
                 child.fork_from(parent, cut, extra, base=last if in_batch else None)
             finally:
                 child.end()
-                self._limit_open_files()
+                self._limit_open_files([child])
         self._announce()
 
 
@@ -349,7 +391,7 @@ def _grouped(events: Sequence[StoredEvent]) -> dict[UUID, list[StoredEvent]]:
 
 def _write(
     logs: Sequence[LogFile],
-    groups: dict[UUID, list[StoredEvent]],
+    groups: Mapping[UUID, Sequence[StoredEvent]],
     mark: TrackingMark | None,
 ) -> list[Unindexed]:
     """Write to all of *logs* or to none; the locks are held."""
@@ -361,12 +403,7 @@ def _write(
             previous = log.last_known
             write = log.write if log.is_open else log.create
             offsets = write(events, tracking)
-            key = log.conversation.bytes
-            records = [
-                Record(key, offset, event.originator_version)
-                for offset, event in zip(offsets, events, strict=True)
-            ]
-            saves.append(Unindexed(log, previous, records))
+            saves.append(_unindexed(log, previous, offsets, events))
         for log in logs:
             log.sync()
     except BaseException:
@@ -374,6 +411,16 @@ def _write(
             log.roll_back()
         raise
     return saves
+
+
+def _unindexed(
+    log: LogFile, previous: int | None, offsets: Sequence[int], events: Sequence[StoredEvent]
+) -> Unindexed:
+    key = log.conversation.bytes
+    places = zip(offsets, events, strict=True)
+    return Unindexed(
+        log, previous, [Record(key, offset, event.originator_version) for offset, event in places]
+    )
 
 
 def _in_order(saves: list[Unindexed], events: Sequence[StoredEvent]) -> list[Unindexed]:

@@ -141,7 +141,7 @@ def test_a_newer_format_is_refused_with_its_name(stores):
     put(store, [b'{"format":"leftfold/2","id":"x"}', *rows(store)[1:]])
 
     for action in (
-        lambda s: versions(s),
+        versions,
         lambda s: versions(s, gt=1),
         lambda s: s.insert([event(3)]),
     ):

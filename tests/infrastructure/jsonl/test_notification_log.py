@@ -230,3 +230,31 @@ def test_a_log_that_somebody_is_writing_to_is_left_to_him(recorders, stores):
     assert order(recorders()) == [(1, THIRD, 1)]
     writer.log(ID).end()
     assert order(recorders()) == [(1, THIRD, 1), (2, ID, 1)]
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+def test_a_log_that_cannot_be_read_does_not_hide_the_others(recorders, numbered):
+    recorder = recorders()
+    recorder.insert_events([event(1)])
+    if numbered:
+        recorder.insert_events([event(1, originator_id=OTHER)])
+    recorder.insert_events([event(2)])
+    recorder.store.path_of(OTHER).write_bytes(b'{"format":"leftfold/2"}\n{"v":1}\n')
+    recorder.store.path_of(THIRD).mkdir()
+
+    assert [n[1:] for n in order(recorders())] == [(ID, 1), (ID, 2)]
+    assert recorders().insert_events([event(3)]) == [4 if numbered else 3]
+
+
+def test_an_order_that_cannot_be_made_does_not_stop_a_save(recorders, stores, monkeypatch):
+    fill(stores(), 1)
+    recorder = recorders()
+
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "create", refuse)
+        assert recorder.insert_events([event(2)]) == []
+
+    assert order(recorders()) == [(1, ID, 1), (2, ID, 2)]

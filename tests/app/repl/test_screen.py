@@ -1,0 +1,240 @@
+"""What the screen shows of a turn."""
+
+import io
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from app.repl.screen import RichScreen
+from domain.events import TurnError
+from domain.messages import ToolUseBlock
+from infrastructure.model.offline_server import message_events
+
+CONTROL = "\x1b"
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class Screen(RichScreen):
+    """A screen on a string."""
+
+    def __init__(self, *, fancy, height=20, **options):
+        self.file = io.StringIO()
+        self.time = Clock()
+        console = Console(
+            file=self.file, force_terminal=fancy, width=60, height=height, color_system=None, **options
+        )
+        super().__init__(console, clock=self.time)
+
+    def text(self):
+        """Return what stays on the screen: what a terminal would make of the output."""
+        return on_terminal(self.file.getvalue())
+
+
+def on_terminal(output):
+    """Interpret the few escape codes that rich writes when it draws a region again."""
+    import re
+
+    lines, row, column = [""], 0, 0
+    for code, char in re.findall(r"\x1b\[([0-9;?]*[A-Za-z])|([^\x1b])", output):
+        if char == "\n":
+            row, column = row + 1, 0
+            lines += [""] * (row + 1 - len(lines))
+        elif char == "\r":
+            column = 0
+        elif char:
+            lines[row] = lines[row][:column].ljust(column) + char + lines[row][column + 1 :]
+            column += 1
+        elif code.endswith("A"):
+            row -= int(code[:-1] or 1)
+            assert row >= 0, "the region moved above the screen"
+        elif code == "2K":
+            lines[row] = ""
+    return "\n".join(line.rstrip() for line in lines).strip("\n")
+
+
+def answer(screen, *blocks, stop_reason="end_turn"):
+    message = {"content": blocks, "usage": {}, "stop_reason": stop_reason, "stop_sequence": None}
+    for _, event in message_events(message):
+        screen.streamed(event)
+    screen.answered()
+
+
+def text(value):
+    return {"type": "text", "text": value}
+
+
+def call(number=1, name="bash", **arguments):
+    return ToolUseBlock(id=f"toolu_{number}", name=name, input=arguments)
+
+
+def output(content, *, is_error=False):
+    return SimpleNamespace(content=content, is_error=is_error)
+
+
+@pytest.fixture(params=[True, False], ids=["fancy", "plain"])
+def screen(request):
+    return Screen(fancy=request.param)
+
+
+LONG = "\n\n".join(f"Paragraph number {n} of them." for n in range(60))
+
+
+def test_an_answer_is_shown_whole_and_once(screen):
+    screen.turn_started()
+    answer(screen, text(LONG))
+    screen.turn_ended("done", None)
+
+    assert screen.text().split("\n\n") == LONG.split("\n\n")
+
+
+def test_a_block_that_is_taller_than_the_screen_is_shown_whole_and_once():
+    screen = Screen(fancy=True, height=10)
+    code = "\n".join(f"line_{n:03}" for n in range(100))
+    answer(screen, text(f"```\n{code}\n```"))
+
+    assert screen.text().split() == code.split()
+
+
+def test_the_region_stays_below_the_height_of_the_screen():
+    screen = Screen(fancy=True, height=10)
+    screen.streamed({"type": "content_block_start", "index": 0, "content_block": text("")})
+    for number in range(50):
+        delta = {"type": "text_delta", "text": f"- item {number}\n"}
+        screen.streamed({"type": "content_block_delta", "index": 0, "delta": delta})
+        screen._draw(now=True)
+        assert len(screen.text().split("\n")) < 10
+
+    screen.rest()
+    assert screen.text().count("item") == 50
+
+
+def test_without_a_terminal_there_are_no_escape_codes():
+    screen = Screen(fancy=False)
+    screen.turn_started()
+    screen.tool_started(call(), "$ ls")
+    screen.tool_ended(call(), output("\x1b[31mred\x1b[0m", is_error=True))
+    answer(screen, {"type": "thinking", "thinking": "hm", "signature": "s"}, text("**bold**"))
+    screen.turn_ended("failed", TurnError("x", "boom"))
+
+    assert CONTROL not in screen.file.getvalue()
+    assert "**bold**" in screen.text()
+
+
+def test_no_color_means_no_escape_codes():
+    screen = Screen(fancy=True, no_color=True)
+    screen.turn_started()
+    answer(screen, text("**bold**"))
+    screen.tool_started(call(), "$ ls")
+    screen.tool_ended(call(), output("out"))
+
+    assert CONTROL not in screen.file.getvalue()
+
+
+def test_control_characters_of_models_and_tools_are_made_visible(screen):
+    answer(screen, text("\x1b]0;title\x07 evil"))
+    screen.tool_started(call(), "$ \x1b[2Jls")
+    screen.tool_printed(call(), "\x1b[2J")
+    screen.tool_ended(call(), output("\x1b[2Jout"))
+
+    assert "\x1b]0" not in screen.file.getvalue()
+    assert "\x1b[2J" not in screen.file.getvalue()
+    assert "␛[2Jls" in screen.text()
+    assert "␛[2Jout" in screen.text()
+
+
+def test_thinking_folds_into_one_line(screen):
+    screen.streamed({"type": "content_block_start", "content_block": {"type": "thinking", "thinking": ""}})
+    delta = {"type": "thinking_delta", "thinking": "one\ntwo"}
+    screen.streamed({"type": "content_block_delta", "delta": delta})
+    screen.time.now = 75.0
+    screen.streamed({"type": "content_block_stop", "index": 0})
+    screen.answered()
+
+    assert screen.text() == "∴ thought for 1m 15s · 2 lines"
+
+
+def test_a_tool_is_one_line_and_its_output_shortened(screen):
+    screen.turn_started()
+    screen.tool_started(call(), "$ seq 100")
+    screen.tool_ended(call(), output("\n".join(map(str, range(100)))))
+    screen.turn_ended("done", None)
+
+    lines = screen.text().split("\n")
+    assert lines[0] == "● $ seq 100"
+    assert lines[1:6] == [f"  {n}" for n in range(5)]
+    assert lines[6] == "  … +91 lines"
+    assert lines[7:] == [f"  {n}" for n in range(96, 100)]
+
+
+def test_parallel_tools_keep_line_and_output_together(screen):
+    for number in (1, 2, 3):
+        screen.tool_started(call(number), f"$ echo {number}")
+    for number in (2, 1, 3):
+        screen.tool_ended(call(number), output(f"out {number}"))
+    screen.answered()
+
+    shown = screen.text()
+    for number in (1, 2, 3):
+        assert f"● $ echo {number}\n  out {number}" in shown
+
+
+def test_a_running_tool_shows_how_long_and_its_last_line():
+    screen = Screen(fancy=True)
+    screen.tool_started(call(), "$ make")
+    screen.time.now = 65.0
+    screen.tool_printed(call(), "compiling a\ncompiling b\n")
+    screen._draw(now=True)
+
+    assert "$ make 1m 05s" in screen.text()
+    assert "compiling b" in screen.text()
+    assert "compiling a" not in screen.text()
+
+
+def test_what_was_under_way_when_the_turn_was_interrupted_is_kept(screen):
+    screen.streamed({"type": "content_block_start", "content_block": text("")})
+    screen.streamed({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "half an"}})
+    screen.turn_ended("interrupted", None)
+
+    assert screen.text() == "half an\n\nInterrupted."
+
+
+def test_a_failed_turn_says_why_and_names_the_request(screen):
+    screen.turn_ended("failed", TurnError("overloaded_error", "the API\nis busy", "req_1"))
+
+    assert screen.text() == "the API is busy\nrequest id req_1"
+
+
+@pytest.mark.parametrize(
+    ("reason", "line"),
+    [
+        ("max_tokens", "length limit"),
+        ("refusal", "declined"),
+        ("model_context_window_exceeded", "context window"),
+    ],
+)
+def test_an_answer_that_stopped_early_says_so(screen, reason, line):
+    answer(screen, text("so far"), stop_reason=reason)
+
+    assert line in screen.text().split("\n\n")[1]
+
+
+def test_unknown_blocks_and_events_are_no_trouble(screen):
+    screen.streamed({"type": "something_new"})
+    answer(screen, {"type": "server_tool_use", "name": "web_search"}, text("x"))
+
+    assert screen.text() == "· web_search\n\nx"
+
+
+def test_images_are_named(screen):
+    screen.tool_started(call(name="read"), "read a.png")
+    screen.tool_ended(call(name="read"), output([{"type": "image"}, {"type": "text", "text": "a.png"}]))
+
+    assert "[image]\n  a.png" in screen.text()
