@@ -9,24 +9,28 @@ turn just works.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from app.errors import NotRecordedError
 from domain.answer import Answer
 from domain.canonical import digest
 from domain.events import TurnError
 from domain.projections.context import PROJECTION, context
-from domain.projections.usage import total
+from domain.projections.usage import added, total
 from infrastructure.errors import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
+    from app.compactor import Compactor
     from app.ports import Approver, Model, OpenConversation, Screen, Toolbox, ToolOutput
     from domain.conversation import Conversation
     from domain.messages import JsonObject, ToolUseBlock
+
+Done = TypeVar("Done")
 
 MAX_CUT_OFF_ANSWERS = 2
 """How often in one turn the model may be asked again after an answer that ended in a call."""
@@ -48,6 +52,7 @@ class Agent:
         toolbox: Toolbox,
         approver: Approver,
         screen: Screen,
+        compactor: Compactor,
         prepare: Callable[[Conversation], object] = lambda _: None,
     ) -> None:
         """*prepare* records, before each prompt, what the model is to be told from here on."""
@@ -57,6 +62,8 @@ class Agent:
         self._toolbox = toolbox
         self._approver = approver
         self._screen = screen
+        self._compactor = compactor
+        self._lost: JsonObject = {}
         self._unsaved: list[tuple[str, ToolOutput]] = []
 
     async def run_turn(self, prompt: str) -> str:
@@ -78,12 +85,25 @@ class Agent:
         except ModelError as problem:
             error = TurnError(problem.kind, str(problem), problem.request_id)
             return self._end_turn("failed", first, error)
-        return self._end_turn("done", first)
+        self._end_turn("done", first)
+        with suppress(ModelError, asyncio.CancelledError):
+            # Now, so that the next prompt need not wait; what fails here is tried again there.
+            await self._compact(self._compactor.make_room())
+        return "done"
 
     async def _work(self) -> None:
-        cut_off_answers = 0
+        cut_off_answers, overflowed = 0, False
         while True:
-            stop_reason = await self._ask()
+            await self._compact(self._compactor.make_room())
+            try:
+                stop_reason = await self._ask()
+            except ModelError as problem:
+                if overflowed or not problem.is_overflow:
+                    raise
+                overflowed = True
+                if not await self._compact(self._compactor.compact(reason="overflow", keep=1)):
+                    raise
+                continue
             calls = self._at_hand.conversation.open_calls()
             if not calls:
                 return
@@ -127,10 +147,22 @@ class Agent:
             if answer.kept_if_cut_short:
                 why = "failed" if isinstance(stopped, ModelError) else "interrupted"
                 append(answer.kept_if_cut_short, why)
+            else:
+                self._lost = added(self._lost, answer.usage)
             raise
         append(answer.content, answer.stop_reason)
         self._screen.answered()
         return answer.stop_reason or ""
+
+    async def _compact(self, work: Coroutine[None, None, Done]) -> Done:
+        """Do *work*, a compaction; what it spent for nothing counts as this turn's."""
+        self._compactor.spent = {}
+        before = self._at_hand.conversation.version
+        try:
+            return await work
+        finally:
+            if self._at_hand.conversation.version == before:
+                self._lost = added(self._lost, self._compactor.spent)
 
     async def _run_tools(self, calls: tuple[ToolUseBlock, ...]) -> None:
         """Run the calls that the user allows, side by side; record each result as it comes."""
@@ -188,10 +220,11 @@ class Agent:
     def _end_turn(self, outcome: str, first: int, error: TurnError | None = None) -> str:
         def end(talk: Conversation) -> None:
             talk.close_open_calls()
-            spent = total(talk, since=first)
-            talk.end_turn(outcome, error=error, spent=spent)
+            spent = added(total(talk, since=first), self._lost)
+            talk.end_turn(outcome, error=error, spent=spent, lost=self._lost)
 
         self._at_hand.record(end)
+        self._lost = {}
         self._screen.turn_ended(outcome, error)
         return outcome
 

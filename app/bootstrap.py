@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from app import instructions
 from app.agent import Agent
 from app.application import Conversations
+from app.compactor import Compactor
+from domain.compaction import Room
 from domain.conversation import Conversation
-from infrastructure.model.client import MAX_TOKENS, AnthropicModel, has_credentials
+from infrastructure.model.client import AnthropicModel, has_credentials, knows_caching
 from infrastructure.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 
 PROGRAM, VERSION = "leftfold", "0.1.0"
 OFFLINE_MODEL = "offline"
+SURELY_FITS = 100_000
+"""Tokens that fit every model of the price list: up to here it need not be loaded."""
+LARGE_WINDOW = 200_000
+"""Every model that the price list knows has at least this window, or all the room it asks for."""
 
 
 def conversations(settings: Settings) -> Conversations:
@@ -84,12 +90,30 @@ class Workshop:
 
         return Agent(
             at_hand,
+            compactor=self.compactor(at_hand, screen),
             model=self.model,
             toolbox=toolbox,
             approver=approver,
             screen=screen,
             prepare=prepare,
         )
+
+    def compactor(self, at_hand: OpenConversation, screen: Screen) -> Compactor:
+        """Return what makes room in the conversation at hand."""
+        surely_fits = 0 if self.settings.context_window else SURELY_FITS
+        return Compactor(at_hand, self.model, screen, self.window_of, surely_fits=surely_fits)
+
+    def window_of(self, model: str) -> int:
+        """Return how many tokens *model* can take in: what the settings say, or what is known."""
+        from infrastructure.model.prices import context_window  # noqa: PLC0415 - half a second
+
+        return self.settings.context_window or context_window(model)
+
+    def change_model(self, talk: Conversation, model: str) -> None:
+        """Let *model* answer from here on, with as much room for answers as its window gives."""
+        room = Room.of(self.settings.context_window or LARGE_WINDOW)
+        caching = is_offline(self.settings) or knows_caching()
+        talk.change_model(model, max_tokens=room.reserve, caching=caching)
 
     def _begin(self, conversation_id: UUID, timestamp: datetime) -> Conversation:
         talk = Conversation.start(
@@ -105,7 +129,7 @@ class Workshop:
         return talk
 
     def _apply_flags(self, talk: Conversation) -> None:
-        talk.change_model(self._model_of(talk), max_tokens=MAX_TOKENS)
+        self.change_model(talk, self._model_of(talk))
         if self.settings.thinking is not None:
             talk.change_thinking_level(self.settings.thinking)
         if self.settings.name is not None:

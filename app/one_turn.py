@@ -47,6 +47,12 @@ class SilentScreen:
     def tool_ended(self, call: ToolUseBlock, output: ToolOutput) -> None:
         """Show nothing."""
 
+    def compacting(self, tokens: int) -> None:
+        """Show nothing."""
+
+    def compacted(self, tokens: int) -> None:
+        """Show nothing."""
+
     def turn_ended(self, outcome: str, error: TurnError | None) -> None:
         """Show nothing."""
 
@@ -57,6 +63,10 @@ class StreamJSONScreen(SilentScreen):
     def streamed(self, event: JsonObject) -> None:
         """Print the API's own stream event."""
         _print({"type": "stream", "event": event})
+
+    def compacted(self, tokens: int) -> None:
+        """Print that the context was summarised."""
+        _print({"type": "compacted", "tokens": tokens})
 
     def tool_started(self, call: ToolUseBlock, summary: str) -> None:
         """Print which call begins."""

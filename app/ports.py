@@ -105,5 +105,11 @@ class Screen(Protocol):
     def tool_ended(self, call: ToolUseBlock, output: ToolOutput) -> None:
         """A tool is done, and its result is in the log."""
 
+    def compacting(self, tokens: int) -> None:
+        """A context of about *tokens* tokens is about to be summarised."""
+
+    def compacted(self, tokens: int) -> None:
+        """The context is summarised; it is about *tokens* tokens now."""
+
     def turn_ended(self, outcome: str, error: TurnError | None) -> None:
         """The turn is over: done, interrupted or failed."""

@@ -10,6 +10,8 @@ from app.errors import UsageError
 from domain.conversation import THINKING_LEVELS
 from infrastructure.model.client import DEFAULT_MODEL
 
+SMALLEST_WINDOW = 4_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -28,6 +30,7 @@ class Settings:
     name: str | None = None
     offline: bool = False
     yes: bool = False
+    context_window: int | None = None
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -59,8 +62,21 @@ def settings(
         name=name,
         offline=offline,
         yes=yes,
+        context_window=_context_window(),
         environment={"LEFTFOLD_STORE": str(folder.absolute())},
     )
+
+
+def _context_window() -> int | None:
+    """Return how many tokens the model takes in, if LEFTFOLD_CONTEXT_WINDOW says so."""
+    said = os.environ.get("LEFTFOLD_CONTEXT_WINDOW")
+    if not said:
+        return None
+    if not said.isdecimal() or int(said) < SMALLEST_WINDOW:
+        raise UsageError(
+            f"LEFTFOLD_CONTEXT_WINDOW={said!r}: give a number of tokens, at least {SMALLEST_WINDOW}"
+        )
+    return int(said)
 
 
 def _working_directory() -> str:

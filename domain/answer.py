@@ -55,9 +55,9 @@ class Answer:
         pieces = self._pieces[index]
         if kind in _DELTA_FIELDS:
             field = _DELTA_FIELDS[kind]
-            pieces.setdefault(field, []).append(str(delta.get(field, "")))
+            pieces.setdefault(field, []).append(str(delta.get(field) or ""))
         elif kind == "input_json_delta":
-            pieces.setdefault("input", []).append(str(delta.get("partial_json", "")))
+            pieces.setdefault("input", []).append(str(delta.get("partial_json") or ""))
         elif kind == "citations_delta":
             raw = self._blocks[index]
             raw["citations"] = [*(raw.get("citations") or []), delta.get("citation")]

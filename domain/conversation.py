@@ -76,6 +76,7 @@ class Conversation(BaseAggregate[UUID]):
         self.queue: dict[Version, str] = {}
         self.started_tools: dict[str, list[Version | None]] = {}
         self.last_turn: events.TurnEnded | None = None
+        self.turns: list[events.TurnEnded] = []
         self.gaps: list[Gap] = []
         self.unrecognised: list[events.Unrecognised] = []
 
@@ -141,6 +142,7 @@ class Conversation(BaseAggregate[UUID]):
                 self.started_tools.setdefault(tool_use_id, []).append(self.leaf)
             case events.TurnEnded():
                 self.last_turn = event
+                self.turns.append(event)
             case events.LeafMoved(target=target):
                 self.leaf = self._resolve(target, before=event.originator_version)
             case events.ModelChanged(model=model, max_tokens=max_tokens, caching=caching):
@@ -315,11 +317,18 @@ class Conversation(BaseAggregate[UUID]):
         *,
         error: events.TurnError | None = None,
         spent: JsonObject | None = None,
+        lost: JsonObject | None = None,
     ) -> None:
         """Record that a turn is over: done, interrupted or failed."""
         if error is not None:
             error = events.TurnError(valid(error.type), valid(error.message), error.request_id)
-        self._trigger(events.TurnEnded, outcome=outcome, error=error, spent=valid_json(spent or {}))
+        self._trigger(
+            events.TurnEnded,
+            outcome=outcome,
+            error=error,
+            spent=valid_json(spent or {}),
+            lost=valid_json(lost or {}),
+        )
 
     def change_model(self, model: str, *, max_tokens: int, caching: bool = False) -> None:
         """Ask *model* from here on, for answers of up to *max_tokens*; recorded if it differs.

@@ -174,12 +174,17 @@ class TurnError(msgspec.Struct, frozen=True):
 
 
 class TurnEnded(Event, frozen=True, kw_only=True):
-    """A turn is over: *outcome* is done, interrupted or failed."""
+    """A turn is over: *outcome* is done, interrupted or failed.
+
+    *spent* are the tokens of the turn, by kind; *lost* the part of them that no entry accounts for:
+    attempts that left no answer behind.
+    """
 
     TOPIC = "TurnEnded"
     outcome: str
     error: TurnError | None = None
     spent: JsonObject = {}
+    lost: JsonObject = {}
 
 
 # -- entries -----------------------------------------------------------------------------------

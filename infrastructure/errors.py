@@ -162,6 +162,7 @@ class ModelError(Exception):
         kind: What the API or the transport calls it (``overloaded_error``, ``ReadTimeout`` …).
         status: The HTTP status, if there was one.
         request_id: The API's name for the request, if it said one.
+        is_overflow: Whether the request was longer than the model's window.
     """
 
     def __init__(
@@ -171,8 +172,10 @@ class ModelError(Exception):
         kind: str = "model_error",
         status: int | None = None,
         request_id: str | None = None,
+        is_overflow: bool = False,
     ) -> None:
         super().__init__(message)
+        self.is_overflow = is_overflow
         self.kind = kind
         self.status = status
         self.request_id = request_id

@@ -13,6 +13,7 @@ from domain import events
 from domain.conversation import Conversation
 
 ID = UUID("01920000-0000-7000-8000-000000000001")
+SOURCE = UUID("01920000-0000-7000-8000-000000000000")
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 MODEL = "claude-test"
 PREVIOUS = -1
@@ -89,9 +90,7 @@ def result(call_id, content="done", *, is_error=False, **more):
 
 
 def compacted(summary="the past", *, first_kept=None, parent=PREVIOUS, **more):
-    return event(
-        events.Compacted, parent=parent, summary=summary, first_kept=first_kept, **more
-    )
+    return event(events.Compacted, parent=parent, summary=summary, first_kept=first_kept, **more)
 
 
 def branch_summarized(summary, *, left, parent=PREVIOUS, **more):
@@ -105,10 +104,10 @@ def note(content, *, visible=True, kind="note", parent=PREVIOUS, **more):
 
 
 def started(cwd="/work", **more):
-    return event(events.Started, cwd=cwd, **more)
+    return events.Started(originator_id=ID, timestamp=NOW, cwd=cwd, **more)
 
 
-def forked(source_version, *, entry=None, source_id=UUID(int=7), **more):
+def forked(source_version, *, entry=None, source_id=SOURCE, **more):
     return event(
         events.Forked, source_id=source_id, source_version=source_version, entry=entry, **more
     )

@@ -16,9 +16,11 @@ from tests import builders as b
 CALL_IDS = st.sampled_from(
     ["a", "b", "a_2", "a.b", "a:b", "a_b", "functions.bash:0", "", " ", "é", "x" * 200, "call_1"]
 )
-WORDS = st.sampled_from(["", " ", "\n\n", "\u2028", "hi", "a\u2028b\x85c\x0cd\x1ce", "\0", "𝄞", "é"])
+WORDS = st.sampled_from(
+    ["", " ", "\n\n", "\u2028", "hi", "a\u2028b\x85c\x0cd\x1ce", "\0", "𝄞", "é"]
+)
 TEXTS = st.one_of(WORDS, st.text(max_size=6))
-MODELS = st.sampled_from([b.MODEL, "claude-other", "", " "])
+MODELS = st.sampled_from([b.MODEL, "claude-opus-4-6", "", " "])
 
 leaves = st.one_of(
     st.none(),
@@ -29,8 +31,10 @@ leaves = st.one_of(
 )
 json_values = st.recursive(
     leaves,
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["a", "type", "_type_", "_data_", "text", "é"]), inner),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "type", "_type_", "_data_", "text", "é"]), inner)
+    ),
     max_leaves=6,
 )
 json_objects = st.dictionaries(
@@ -53,7 +57,9 @@ _results = st.builds(
     lambda call_id, content, more: b.tool_result(call_id, content, **more),
     CALL_IDS,
     st.one_of(TEXTS, st.lists(_result_parts, max_size=3), json_values),
-    st.sampled_from([{}, {"is_error": True}, {"is_error": False}, {"is_error": None}, {"is_error": "x"}]),
+    st.sampled_from(
+        [{}, {"is_error": True}, {"is_error": False}, {"is_error": None}, {"is_error": "x"}]
+    ),
 )
 _calls = st.builds(
     lambda call_id, name, arguments, more: {
@@ -133,7 +139,9 @@ def _messages(parents):
         st.builds(_body, st.sampled_from(["system", "tool", "", None]), _contents(user_blocks)),
         _unreadable,
     )
-    return st.builds(lambda body, parent, m: b.message(body, parent=parent, **m), body, parents, more)
+    return st.builds(
+        lambda body, parent, m: b.message(body, parent=parent, **m), body, parents, more
+    )
 
 
 def _contents(blocks):
@@ -166,9 +174,14 @@ def any_event(parent=parents):
         _messages(parent),
         _messages(parent),
         st.builds(
-            lambda s, k, p: b.compacted(s, first_kept=k, parent=p), TEXTS, st.none() | versions, parent
+            lambda s, k, p: b.compacted(s, first_kept=k, parent=p),
+            TEXTS,
+            st.none() | versions,
+            parent,
         ),
-        st.builds(lambda s, n, p: b.branch_summarized(s, left=n, parent=p), TEXTS, versions, parent),
+        st.builds(
+            lambda s, n, p: b.branch_summarized(s, left=n, parent=p), TEXTS, versions, parent
+        ),
         st.builds(lambda s, v, p: b.note(s, visible=v, parent=p), TEXTS, st.booleans(), parent),
         facts,
     )
@@ -180,7 +193,9 @@ facts = st.one_of(
     st.builds(b.turn_ended, st.sampled_from(["done", "interrupted", "failed", "?"])),
     st.builds(b.started, TEXTS),
     st.builds(b.forked, versions),
-    st.builds(b.model, MODELS, st.integers(-1, 10**6)),
+    st.builds(
+        lambda m, n, c: b.model(m, n, caching=c), MODELS, st.integers(-1, 10**6), st.booleans()
+    ),
     st.builds(b.thinking_level, st.sampled_from(["off", "low", "max", "", "banana"])),
     st.builds(b.instructions, TEXTS, _odd_tools),
     st.builds(b.queued, TEXTS),

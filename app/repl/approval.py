@@ -110,7 +110,10 @@ async def ask_at_terminal(summary: str) -> Decision:
 
     question = _Question(summary)
     throw_away_input(question.session.app.input)
-    return await question.session.prompt_async(handle_sigint=False)
+    try:
+        return await question.session.prompt_async(handle_sigint=False)
+    except (EOFError, KeyboardInterrupt, OSError):
+        return "stop"  # the terminal has gone
 
 
 class _Question:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 PROMPT = "leftfold> "
 _CONTINUATION = "…"
 _LEAVE_HINT = "Ctrl+C again leaves"
-_SECONDS_OF_TYPEAHEAD = 0.1
+_SECONDS_OF_TYPEAHEAD = 0.25
 _PIECE = 65536
 
 
@@ -97,12 +97,16 @@ class TerminalPrompts:
     async def read(self, default: str = "") -> str | None:
         """Return what the person typed; None if they leave."""
         self._is_leaving = False
-        self._began = monotonic()
         try:
-            text = await self._session.prompt_async(default=default, handle_sigint=False)
+            text = await self._session.prompt_async(
+                default=default, handle_sigint=False, pre_run=self._begin
+            )
         except (EOFError, KeyboardInterrupt, OSError):
             return None
         return valid(text)
+
+    def _begin(self) -> None:
+        self._began = monotonic()
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()

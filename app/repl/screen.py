@@ -144,6 +144,17 @@ class RichScreen:
             self._wait()
         self._draw(now=True)
 
+    def compacting(self, tokens: int) -> None:
+        """The conversation is about to be summarised."""
+        self._say(f"Compacting the conversation (about {tokens:,} tokens) …", "dim")
+        self._wait()
+        self._draw(now=True)
+
+    def compacted(self, tokens: int) -> None:
+        """The conversation is summarised."""
+        self.rest()
+        self._say(f"Compacted: about {tokens:,} tokens now; nothing was deleted.", "dim")
+
     def turn_ended(self, outcome: str, error: TurnError | None) -> None:
         """The turn is over: done, interrupted or failed."""
         self.rest()

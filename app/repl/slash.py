@@ -126,7 +126,7 @@ async def _context(repl: Repl, arguments: str) -> None:
     else:
         tools = ", ".join(str(tool.get("name")) for tool in request.get("tools", ())) or "none"
         repl.say(f"model     {request['model']}")
-        repl.say(f"messages  {len(request['messages']):,}")
+        repl.say(f"messages  {len(talk.messages()):,}")
         repl.say(f"tools     {tools}")
 
 

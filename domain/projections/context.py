@@ -7,7 +7,7 @@ are valid and unique; nothing is blank; thinking goes back only signed and to th
 from. It is pure and deterministic, and on one branch each request extends the one before, block
 by block, so that prompt caches hold.
 
-Four passes, in this order: `_since_compaction` (which entries), `_parts` (what each says),
+Four passes, in this order: `live_entries` (which entries), `_parts` (what each says),
 `_Pairing` (calls, results, roles), and the body around the messages.
 """
 
@@ -99,7 +99,7 @@ def _tools(definitions: Sequence[JsonObject]) -> list[JsonObject]:
 
 def _messages(conversation: Conversation, path: Sequence[Entry]) -> list[JsonObject]:
     pairing = _Pairing(conversation)
-    for part in _parts(conversation, _since_compaction(path), conversation.model):
+    for part in _parts(conversation, live_entries(path), conversation.model):
         pairing.add(part)
     return pairing.finish()
 
@@ -107,7 +107,7 @@ def _messages(conversation: Conversation, path: Sequence[Entry]) -> list[JsonObj
 # -- which entries -----------------------------------------------------------------------------
 
 
-def _since_compaction(path: Sequence[Entry]) -> Sequence[Entry]:
+def live_entries(path: Sequence[Entry]) -> Sequence[Entry]:
     """Return the newest compaction, what it kept, and what came after; or the whole path."""
     for index in range(len(path) - 1, -1, -1):
         newest = path[index]

@@ -8,8 +8,10 @@ The SDK takes a second to import, so it is imported when the first client is mad
 from __future__ import annotations
 
 import os
+import re
 import threading
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from domain.text import valid
 from infrastructure.errors import ModelError
@@ -22,9 +24,6 @@ if TYPE_CHECKING:
 DEFAULT_MODEL = "claude-sonnet-5-5"
 """The SDK's newest Sonnet."""
 
-MAX_TOKENS = 32_000
-"""How long an answer may be, in tokens."""
-
 MAX_RETRIES = 3
 CREDENTIALS = (
     "ANTHROPIC_API_KEY",
@@ -36,14 +35,29 @@ CREDENTIALS = (
 """The environment variables with which the SDK can sign a request."""
 
 
+_BAD_REQUEST, _TOO_LARGE = 400, 413
+_OVERFLOW = re.compile(
+    r"prompt is too long|context (length|window|limit)|too many (input )?tokens"
+    r"|maximum (context|input|prompt)|exceeds? .*(tokens|context)|input is too long",
+    re.IGNORECASE,
+)
+
+
 def has_credentials() -> bool:
     """Whether the environment has something to sign requests with."""
     return any(os.environ.get(name) for name in CREDENTIALS)
 
 
+def knows_caching() -> bool:
+    """Whether the server keeps the beginnings of requests: Anthropic's does, others may not."""
+    host = urlsplit(os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com").hostname
+    return host is not None and (host == "anthropic.com" or host.endswith(".anthropic.com"))
+
+
 def preload() -> None:
-    """Import the SDK in the background, so that the first request does not wait for it."""
-    threading.Thread(target=lambda: __import__("anthropic"), daemon=True).start()
+    """Import what is slow in the background, so that the first request does not wait for it."""
+    names = ("anthropic", "genai_prices")
+    threading.Thread(target=lambda: [__import__(name) for name in names], daemon=True).start()
 
 
 class AnthropicModel:
@@ -116,4 +130,10 @@ def _model_error(error: Any) -> ModelError:
         kind=kind,
         status=status,
         request_id=getattr(error, "request_id", None),
+        is_overflow=status == _TOO_LARGE or (status == _BAD_REQUEST and _is_overflow(said)),
     )
+
+
+def _is_overflow(said: str) -> bool:
+    """Whether a refusal means that the request is longer than the window, in anybody's words."""
+    return _OVERFLOW.search(said) is not None

@@ -1,4 +1,3 @@
-
 """The offline model: a few fixed rules that answer Messages API requests. Not a language model.
 
 Pure functions from a request body to a `Reply`: no clock, no randomness, no socket (that is

@@ -1,6 +1,7 @@
 """Who stands in for people in the tests of the application. The model is a real server."""
 
 from app.agent import Agent
+from app.compactor import Compactor
 from app.instructions import system_prompt
 from domain.conversation import Conversation
 from infrastructure.model.client import AnthropicModel
@@ -27,6 +28,12 @@ class Witness:
 
     def tool_ended(self, call, output):
         self.shown.append(("tool_ended", output.content, output.is_error))
+
+    def compacting(self, tokens):
+        self.shown.append(("compacting", tokens))
+
+    def compacted(self, tokens):
+        self.shown.append(("compacted", tokens))
 
     def turn_ended(self, outcome, error):
         self.shown.append(("turn_ended", outcome, error.message if error else None))
@@ -59,13 +66,25 @@ def begin(cwd="/work", model="test-model"):
 class Desk:
     """An agent in a conversation at hand, against a server, in a directory of its own."""
 
-    def __init__(self, conversations, server, cwd, *, at_hand=None, approver=None, toolbox=None):
+    def __init__(
+        self,
+        conversations,
+        server,
+        cwd,
+        *,
+        at_hand=None,
+        approver=None,
+        toolbox=None,
+        window=200_000,
+    ):
         self.at_hand = at_hand or conversations.start(begin(str(cwd)))
         self.screen, self.approver = Witness(), approver or Judge()
         self.model = AnthropicModel(base_url=server.url, api_key="test", max_retries=0)
         self.toolbox = toolbox or Toolbox(cwd=cwd, side_files=cwd / ".outputs")
+        self.compactor = Compactor(self.at_hand, self.model, self.screen, lambda _: window)
         self.agent = Agent(
             self.at_hand,
+            compactor=self.compactor,
             model=self.model,
             toolbox=self.toolbox,
             approver=self.approver,

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
+from uuid import UUID
 
 from infrastructure.jsonl.reader import scan
 from tests.conftest import OURS
@@ -65,6 +66,7 @@ class Program:
         self.cwd = folder / "work"
         self.cwd.mkdir(exist_ok=True)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+        kept.pop("PYTHONDONTWRITEBYTECODE", None)  # compiling the SDK takes seconds: once is enough
         self.environment = {
             **kept,
             "HOME": str(folder),
@@ -129,7 +131,7 @@ class Program:
         return path
 
     def id(self):
-        return self.log().stem
+        return UUID(self.log().stem)
 
     def has_logged(self, condition):
         """Whether there is a log, and *condition* holds for its events."""

@@ -3,13 +3,17 @@
 Cases A1, A2, A3, G1, G2, G3.
 """
 
+import asyncio
 import os
 import signal
 from contextlib import contextmanager, suppress
 
 import pytest
 
+from app.application import Conversations
+from app.verification import verify
 from domain.conversation import OUTCOME_UNKNOWN
+from tests.app.doubles import Desk
 from tests.app.programs import (
     Program,
     events,
@@ -72,9 +76,13 @@ def resume_twice(program, server, before):
     first = program.run("-c", "-p", "the second prompt")
     assert (first.code, first.out) == (0, "Here I am.\n")
     repaired = events(program.log())
-    second = program.run("-c", "-p", "the third prompt")
+    with Conversations({"LEFTFOLD_STORE": str(program.store)}) as conversations:
+        desk = Desk(conversations, server, program.cwd, at_hand=conversations.open(program.id()))
+        outcome = asyncio.run(desk.say("the third prompt"))
+        report = verify(conversations, desk.at_hand.id)
 
-    assert (second.code, second.out) == (0, "Still here.\n")
+    assert outcome == "done"
+    assert report.findings == ()
     assert program.log().read_bytes().startswith(before)
     found = events(program.log())
     assert found[: len(repaired)] == repaired
@@ -85,7 +93,6 @@ def resume_twice(program, server, before):
     ]
     assert said(found, "user") == ["the first prompt", "the second prompt", "the third prompt"]
     assert server.prefix_violations == []
-    assert program.run("verify").code == 0
     return repaired
 
 

@@ -40,7 +40,10 @@ def answer(*stream):
     return found
 
 
-HEAD = {"type": "message_start", "message": {"id": "msg_1", "usage": {"input_tokens": 9, "output_tokens": 1}}}
+HEAD = {
+    "type": "message_start",
+    "message": {"id": "msg_1", "usage": {"input_tokens": 9, "output_tokens": 1}},
+}
 CALL = {"type": "tool_use", "id": "a", "name": "bash", "input": {}}
 THOUGHT = {"type": "thinking", "thinking": "", "signature": ""}
 
@@ -78,7 +81,9 @@ def test_a_call_without_input_has_an_empty_one():
     assert answer(start(0, CALL), input_piece(0, ""), stop(0)).content == [b.tool_use("a")]
 
 
-@pytest.mark.parametrize("piece", ['{"path": "a.py", "te', "[1, 2]", "3", "null", "{} {}", "[" * 10**5])
+@pytest.mark.parametrize(
+    "piece", ['{"path": "a.py", "te', "[1, 2]", "3", "null", "{} {}", "[" * 10**5]
+)
 def test_an_input_that_is_no_object_is_kept_in_a_form_that_no_tool_takes(piece):
     assert answer(start(0, CALL), input_piece(0, piece)).content[0]["input"] == {"unparsed": piece}
 
@@ -107,12 +112,22 @@ def test_reading_an_answer_twice_gives_the_same():
 
 
 def test_a_piece_without_a_block_and_unknown_events_change_nothing():
-    odd = [text_piece(3, "x"), {"type": "ping"}, {"type": "content_block_delta"}, {}, {"type": "hologram"}]
+    odd = [
+        text_piece(3, "x"),
+        {"type": "ping"},
+        {"type": "content_block_delta"},
+        {},
+        {"type": "hologram"},
+    ]
 
     assert answer(*odd).content == []
 
 
-@given(st.lists(json_values.map(lambda value: {"type": "content_block_start", "x": value}) | json_objects))
+@given(
+    st.lists(
+        json_values.map(lambda value: {"type": "content_block_start", "x": value}) | json_objects
+    )
+)
 def test_events_of_unknown_shapes_change_nothing(stream):
     assert answer(*stream).content == []
 

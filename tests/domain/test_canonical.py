@@ -22,7 +22,10 @@ def shuffled(value):
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ({"b": [1, 2.5, None], "a": {"d": True, "c": "x y"}}, b'{"a":{"c":"x y","d":true},"b":[1,2.5,null]}'),
+        (
+            {"b": [1, 2.5, None], "a": {"d": True, "c": "x y"}},
+            b'{"a":{"c":"x y","d":true},"b":[1,2.5,null]}',
+        ),
         ({"é": 1, "z": 2, "𝄞": 3, "\uffff": 4}, '{"z":2,"é":1,"\uffff":4,"𝄞":3}'.encode()),
         ("a\u2028\x85\n\0", '"a\u2028\x85\\n\\u0000"'.encode()),
         ([1, 1.0, 10**20, -0.0], b"[1,1.0,100000000000000000000,-0.0]"),

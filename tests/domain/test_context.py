@@ -68,13 +68,23 @@ def test_a_log_that_ends_with_a_call_makes_a_request_that_can_be_sent():  # A2
 
 
 def test_the_first_of_two_results_is_kept():  # A3
-    stream = [b.user("go"), b.assistant(b.tool_use("a")), b.result("a", "one"), b.result("a", "two")]
+    stream = [
+        b.user("go"),
+        b.assistant(b.tool_use("a")),
+        b.result("a", "one"),
+        b.result("a", "two"),
+    ]
 
     assert said(*stream)[-1] == ("user", ["result a: one"])
 
 
 def test_a_late_result_after_a_recorded_recovery_changes_nothing():  # A3
-    before = [b.user("go"), b.assistant(b.tool_use("a")), b.result("a", OUTCOME_UNKNOWN), b.user("hi")]
+    before = [
+        b.user("go"),
+        b.assistant(b.tool_use("a")),
+        b.result("a", OUTCOME_UNKNOWN),
+        b.user("hi"),
+    ]
 
     assert said(*before, b.result("a", "late")) == said(*before)
 
@@ -82,7 +92,11 @@ def test_a_late_result_after_a_recorded_recovery_changes_nothing():  # A3
 @pytest.mark.parametrize("kind", ["orphan first", "orphan later"])
 def test_a_result_whose_call_was_lost_is_left_out(kind):  # A6
     stream = b.numbered(
-        b.user("go"), b.assistant(b.tool_use("z")), b.result("z"), b.assistant(b.tool_use("a")), b.result("a")
+        b.user("go"),
+        b.assistant(b.tool_use("z")),
+        b.result("z"),
+        b.assistant(b.tool_use("a")),
+        b.result("a"),
     )
     talk = Conversation.replay(None, b.lost(stream, *([1, 2] if kind == "orphan first" else [4])))
 
@@ -92,7 +106,13 @@ def test_a_result_whose_call_was_lost_is_left_out(kind):  # A6
 
 
 def test_a_result_far_from_its_call_does_not_answer_it():  # A6
-    stream = [b.user("go"), b.assistant(b.tool_use("a")), b.user("x"), b.assistant("y"), b.result("a")]
+    stream = [
+        b.user("go"),
+        b.assistant(b.tool_use("a")),
+        b.user("x"),
+        b.assistant("y"),
+        b.result("a"),
+    ]
 
     assert said(*stream)[2] == ("user", [f"result a: {NEVER_STARTED}", "x"])
 
@@ -105,7 +125,9 @@ def test_results_stand_before_text_and_in_call_order():  # A13
     assert said(*stream)[-1] == ("user", expected)
 
 
-@pytest.mark.parametrize("content", ["", " \n", [], [b.text(" ")], [{"type": "hologram"}], [3], None])
+@pytest.mark.parametrize(
+    "content", ["", " \n", [], [b.text(" ")], [{"type": "hologram"}], [3], None]
+)
 def test_a_result_without_output_says_so(content):  # A13
     stream = [b.user("go"), b.assistant(b.tool_use("a")), b.result("a", content)]
 
@@ -114,7 +136,9 @@ def test_a_result_without_output_says_so(content):  # A13
 
 def test_a_result_of_two_texts_and_an_image_is_one_result():  # A13
     content = [b.text("one"), b.text("two"), b.image()]
-    last = request(b.user("go"), b.assistant(b.tool_use("a")), b.result("a", content))["messages"][-1]
+    last = request(b.user("go"), b.assistant(b.tool_use("a")), b.result("a", content))["messages"][
+        -1
+    ]
 
     assert last["content"] == [b.tool_result("a", content)]
 
@@ -172,7 +196,9 @@ def test_a_start_on_another_branch_does_not_start_the_call_on_this_one():
 
 
 def test_a_call_after_which_events_are_lost_is_not_said_to_have_never_started():
-    stream = b.numbered(b.user("go"), b.assistant(b.tool_use("a")), b.tool_started("a"), b.user("hi"))
+    stream = b.numbered(
+        b.user("go"), b.assistant(b.tool_use("a")), b.tool_started("a"), b.user("hi")
+    )
     talk = Conversation.replay(None, b.lost(stream, 3))
 
     assert OUTCOME_UNKNOWN in str(request_of(talk)["messages"][-1])
@@ -250,11 +276,16 @@ def test_thinking_comes_back_when_its_model_does():  # C3
     history = [b.user("go"), b.assistant(b.thinking("hm"), "yes"), b.user("hi")]
 
     assert said(*history, b.model("claude-other"))[1] == ("assistant", ["yes"])
-    assert said(*history, b.model("claude-other"), b.model())[1] == ("assistant", ["thinking", "yes"])
+    assert said(*history, b.model("claude-other"), b.model())[1] == (
+        "assistant",
+        ["thinking", "yes"],
+    )
 
 
 def test_an_answer_of_nothing_but_thinking_is_left_out():
-    assert said(b.user("go"), b.assistant(b.thinking("hm")), b.user("hi")) == [("user", ["go", "hi"])]
+    assert said(b.user("go"), b.assistant(b.thinking("hm")), b.user("hi")) == [
+        ("user", ["go", "hi"])
+    ]
 
 
 def test_an_answer_never_ends_in_thinking():
@@ -280,7 +311,11 @@ def test_a_lone_surrogate_that_an_old_log_holds_becomes_a_replacement_character(
 
 def test_ids_that_the_api_refuses_are_mapped_alike_in_call_and_result():  # L1
     ids = ["functions.bash:0", "call_x|fc_y", "Write:6", "", "é"]
-    stream = [b.user("go"), b.assistant(*map(b.tool_use, ids)), *(b.result(i, f"<{i}>") for i in ids)]
+    stream = [
+        b.user("go"),
+        b.assistant(*map(b.tool_use, ids)),
+        *(b.result(i, f"<{i}>") for i in ids),
+    ]
     _, asked, answered = request(*stream)["messages"]
 
     sent = [block["id"] for block in asked["content"]]
@@ -362,7 +397,9 @@ def test_the_place_of_a_prompt_that_was_lost_is_marked():
 def test_a_history_whose_beginning_is_lost_begins_with_the_user():
     stream = b.numbered(b.user("lost"), b.assistant("one"), b.user("hi"))
 
-    assert request_of(Conversation.replay(None, stream[1:]))["messages"][0]["content"] == [b.text(LOST)]
+    assert request_of(Conversation.replay(None, stream[1:]))["messages"][0]["content"] == [
+        b.text(LOST)
+    ]
 
 
 def test_an_answer_that_was_asked_for_without_a_prompt_keeps_the_words_it_was_asked_with():
@@ -388,7 +425,9 @@ TOOL_HEAVY = [
 
 
 @pytest.mark.parametrize("cut", [None, *range(len(TOOL_HEAVY) + 4)])
-@pytest.mark.parametrize("tail", [[], [b.user("now")], [b.assistant("ok", b.tool_use("d"))], [b.result("c")]])
+@pytest.mark.parametrize(
+    "tail", [[], [b.user("now")], [b.assistant("ok", b.tool_use("d"))], [b.result("c")]]
+)
 def test_a_compaction_may_cut_anywhere(cut, tail):  # K1
     stream = [*TOOL_HEAVY, b.compacted("the past", first_kept=cut), *tail]
 
@@ -426,12 +465,47 @@ def test_going_back_before_a_compaction_brings_everything_back():
 
 
 def test_the_body_has_what_the_facts_say():
-    stream = [b.model("m", 77), b.instructions("Be kind.", (b.BASH,)), b.thinking_level("high")]
+    stream = [
+        b.model("claude-opus-4-6", 77, caching=True),
+        b.instructions("Be kind."),
+        b.thinking_level("high"),
+    ]
 
     assert {**request(*stream), "messages": None} == {
-        "model": "m", "max_tokens": 77, "messages": None, "stream": True, "system": "Be kind.",
-        "tools": [b.BASH], "thinking": {"type": "adaptive"}, "output_config": {"effort": "high"},
-    }  # fmt: skip
+        "model": "claude-opus-4-6",
+        "max_tokens": 77,
+        "messages": None,
+        "stream": True,
+        "system": "Be kind.",
+        "tools": [b.BASH],
+        "cache_control": {"type": "ephemeral"},
+        "thinking": {"type": "adaptive"},
+        "output_config": {"effort": "high"},
+    }
+
+
+def test_a_model_that_thinks_by_budget_is_given_one():
+    stream = [b.model("claude-sonnet-4-5", 9000), b.thinking_level("low")]
+
+    assert request(*stream)["thinking"] == {"type": "enabled", "budget_tokens": 2048}
+
+
+def test_a_budget_is_given_only_if_it_leaves_room_for_an_answer():
+    assert "thinking" not in request(b.model("claude-sonnet-4-5", 2000), b.thinking_level("max"))
+
+
+@pytest.mark.parametrize("thought", [[], [b.thinking("hm")]])
+def test_in_a_tool_loop_a_budget_is_given_only_if_the_loop_began_with_thinking(thought):
+    stream = [
+        b.model("claude-sonnet-4-5", 9000),
+        b.thinking_level("low"),
+        b.user("go"),
+        b.assistant(*thought, b.tool_use("a"), model="claude-sonnet-4-5"),
+        b.result("a"),
+    ]
+
+    assert ("thinking" in request(*stream)) == bool(thought)
+    assert "thinking" in request(*stream, b.assistant("done"), b.user("next"))
 
 
 @pytest.mark.parametrize("level", ["off", "banana", ""])
@@ -459,7 +533,12 @@ def test_a_log_without_a_model_makes_a_request_all_the_same():
 
 
 def test_todays_tools_are_offered_and_old_calls_still_replay():  # L5
-    stream = [b.user("go"), b.assistant(b.tool_use("a", "old_tool")), b.result("a"), b.instructions()]
+    stream = [
+        b.user("go"),
+        b.assistant(b.tool_use("a", "old_tool")),
+        b.result("a"),
+        b.instructions(),
+    ]
     found = request(*stream)
 
     assert found["tools"] == [b.BASH]
@@ -472,7 +551,9 @@ def test_a_leaf_that_is_no_entry_is_refused():
 
 
 def test_changing_a_request_changes_nothing_in_the_conversation():
-    talk = b.conversation(b.model(), b.instructions(), b.user("go"), b.assistant(b.tool_use("a", x=[1])))
+    talk = b.conversation(
+        b.model(), b.instructions(), b.user("go"), b.assistant(b.tool_use("a", x=[1]))
+    )
     first = request_of(talk)
     untouched = copy.deepcopy(first)
     first["tools"][0]["name"] = "changed"

@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from domain import events
 from domain.conversation import NEVER_STARTED, OUTCOME_UNKNOWN, THINKING_LEVELS, Conversation, Gap
-from domain.errors import ConversationError, InvalidCommandError, UnknownCallError, UnknownEntryError
+from domain.errors import (
+    ConversationError,
+    InvalidCommandError,
+    UnknownCallError,
+    UnknownEntryError,
+)
 from tests import builders as b
 
 
@@ -38,7 +43,12 @@ def open_ids(talk):
 
 def test_a_conversation_starts_with_where_and_by_whom():
     talk = Conversation.start(
-        b.ID, timestamp=b.NOW, cwd="/w\udce9rk", program="p", version="1", metadata={"a": float("nan")}
+        b.ID,
+        timestamp=b.NOW,
+        cwd="/w\udce9rk",
+        program="p",
+        version="1",
+        metadata={"a": float("nan")},
     )
 
     assert (talk.id, talk.version, talk.cwd) == (b.ID, 1, "/w\ufffdrk")
@@ -159,7 +169,14 @@ def test_a_call_that_has_a_result_is_not_started_again(asked):  # A3
 
 
 @pytest.mark.parametrize(
-    "odd", [{"content": None}, {"content": [3]}, {"content": {"a": 1}}, {"is_error": None}, {"is_error": "x"}]
+    "odd",
+    [
+        {"content": None},
+        {"content": [3]},
+        {"content": {"a": 1}},
+        {"is_error": None},
+        {"is_error": "x"},
+    ],
 )
 def test_a_result_of_an_odd_shape_is_a_result(odd):  # A3
     talk = b.conversation(b.assistant(b.tool_use("a")), b.user(b.tool_result("a", "x") | odd))
@@ -233,7 +250,9 @@ def test_every_thinking_level_is_taken(talk, level):
     assert talk.thinking_level == level
 
 
-@pytest.mark.parametrize(("given", "kept"), [(" a\r\n b ", "a b"), (" \n", None), (None, None), ("\ud83d", "\ufffd")])
+@pytest.mark.parametrize(
+    ("given", "kept"), [(" a\r\n b ", "a b"), (" \n", None), (None, None), ("\ud83d", "\ufffd")]
+)
 def test_a_name_is_one_line_or_none(talk, given, kept):
     talk.rename("x")
     talk.rename(given)
@@ -242,7 +261,9 @@ def test_a_name_is_one_line_or_none(talk, given, kept):
 
 
 def test_a_turn_that_failed_says_why_in_valid_text(talk):
-    talk.end_turn("failed", error=events.TurnError("e", "x\ud83d", "req"), spent={"n": float("inf")})
+    talk.end_turn(
+        "failed", error=events.TurnError("e", "x\ud83d", "req"), spent={"n": float("inf")}
+    )
 
     assert newest(talk).error == events.TurnError("e", "x\ufffd", "req")
     assert newest(talk).spent == {"n": None}
@@ -269,7 +290,9 @@ def test_a_fork_knows_its_origin_and_has_an_empty_queue():
 
 
 def test_labels_come_and_go():
-    assert b.conversation(b.labelled(1, "x"), b.labelled(2, "y"), b.labelled(1, None)).labels == {2: "y"}
+    assert b.conversation(b.labelled(1, "x"), b.labelled(2, "y"), b.labelled(1, None)).labels == {
+        2: "y"
+    }
 
 
 def test_a_conversation_is_put_away_and_brought_back():
@@ -278,7 +301,9 @@ def test_a_conversation_is_put_away_and_brought_back():
 
 
 def test_moving_the_leaf_makes_the_next_entry_a_branch():
-    talk = b.conversation(b.user("a"), b.user("b"), b.moved(1), b.user("c"), b.moved(None), b.user("d"))
+    talk = b.conversation(
+        b.user("a"), b.user("b"), b.moved(1), b.user("c"), b.moved(None), b.user("d")
+    )
 
     assert talk.parents == {1: None, 2: 1, 4: 1, 6: None}
 
@@ -299,7 +324,9 @@ LINE = b.numbered(b.user("a"), b.user("b"), b.user("c"), b.moved(1), b.user("d")
         ([1, 2, 3, 4, 5], {6: None}, [Gap(1, 5, None)]),
     ],
 )
-def test_what_hung_from_a_lost_entry_hangs_from_the_nearest_one_before(versions, parents, gaps):  # J3
+def test_what_hung_from_a_lost_entry_hangs_from_the_nearest_one_before(
+    versions, parents, gaps
+):  # J3
     talk = Conversation.replay(None, b.lost(LINE, *versions))
 
     if versions == [1]:
@@ -308,7 +335,14 @@ def test_what_hung_from_a_lost_entry_hangs_from_the_nearest_one_before(versions,
 
 
 def test_what_hung_from_an_unreadable_event_hangs_from_the_leaf_before_it():
-    stream = [b.user("a"), b.user("b"), b.moved(1), b.unrecognised(), b.moved(2), b.user("c", parent=4)]
+    stream = [
+        b.user("a"),
+        b.user("b"),
+        b.moved(1),
+        b.unrecognised(),
+        b.moved(2),
+        b.user("c", parent=4),
+    ]
     talk = b.conversation(*stream)
 
     assert talk.parents[6] == 1

@@ -10,11 +10,10 @@ from eventsourcing.persistence import JSONTranscoder
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from domain import events
 from domain.canonical import digest
 from domain.conversation import Conversation
 from domain.events import Compacted, MessageAppended, TurnError
-from domain.projections.context import context
+from domain.projections.context import CONTINUE, context
 from infrastructure.mapper import ConversationMapper
 from tests import builders as b
 from tests.api_rules import prefix_violations, violations
@@ -26,7 +25,12 @@ mapper = ConversationMapper(JSONTranscoder())
 answer_blocks = st.lists(
     st.one_of(
         TEXTS.map(b.text),
-        st.builds(lambda i, n, x: {**b.tool_use(i, n), "input": x}, IDS, st.sampled_from(["bash", "a b"]), json_objects),
+        st.builds(
+            lambda i, n, x: {**b.tool_use(i, n), "input": x},
+            IDS,
+            st.sampled_from(["bash", "a b"]),
+            json_objects,
+        ),
         st.builds(b.thinking, TEXTS, st.sampled_from(["signed", "signed", ""])),
         st.just(b.redacted()),
         st.just({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}),
@@ -81,7 +85,9 @@ class Histories(RuleBasedStateMachine):
                 return
 
     @precondition(lambda self: self.users_turn())
-    @rule(content=answer_blocks, stop_reason=st.sampled_from(["end_turn", "tool_use", "max_tokens"]))
+    @rule(
+        content=answer_blocks, stop_reason=st.sampled_from(["end_turn", "tool_use", "max_tokens"])
+    )
     def answer(self, content, stop_reason):
         request, version = self.ask()
         self.talk.append_answer(
@@ -91,7 +97,10 @@ class Histories(RuleBasedStateMachine):
         self.save()
 
     @precondition(lambda self: self.users_turn())
-    @rule(kept=st.lists(TEXTS.map(b.text), max_size=1), outcome=st.sampled_from(["interrupted", "failed"]))
+    @rule(
+        kept=st.lists(TEXTS.map(b.text), max_size=1),
+        outcome=st.sampled_from(["interrupted", "failed"]),
+    )
     def cut_short(self, kept, outcome):
         request, version = self.ask()
         if kept and kept[0]["text"].strip():
@@ -102,9 +111,9 @@ class Histories(RuleBasedStateMachine):
         self.save()
 
     def users_turn(self):
-        leaf = self.talk.entries.get(self.talk.leaf)
-        answered = isinstance(leaf, MessageAppended) and leaf.role == "assistant"
-        return leaf is not None and not answered and not self.talk.open_calls()
+        """Whether there is something to answer: no open call, and the user has the last word."""
+        last = context(self.talk, self.talk.leaf)["messages"][-1]["content"]
+        return last != [b.text(CONTINUE)] and not self.talk.open_calls()
 
     @precondition(lambda self: self.talk.open_calls())
     @rule(data=st.data())
@@ -136,7 +145,7 @@ class Histories(RuleBasedStateMachine):
             case "model":
                 self.talk.change_model(b.MODEL, max_tokens=1000)
             case "other model":
-                self.talk.change_model("claude-other", max_tokens=1000)
+                self.talk.change_model("claude-opus-4-6", max_tokens=99, caching=True)
             case "thinking":
                 self.talk.change_thinking_level("high")
             case "instructions":
@@ -145,20 +154,42 @@ class Histories(RuleBasedStateMachine):
                 self.talk.rename("a \ud83d name")
         self.save()
 
-    # No command makes these events yet; the log may hold them all the same.
-
-    @precondition(lambda self: not self.talk.open_calls())
     @rule(data=st.data())
     def move(self, data):
-        target = data.draw(st.sampled_from([None, *self.talk.entries]))
-        self.talk._trigger(events.LeafMoved, target=target)
+        self.talk.move_leaf(data.draw(st.sampled_from([None, *self.talk.entries])))
         self.save()
 
-    @precondition(lambda self: not self.talk.open_calls() and self.talk.leaf is not None)
+    @precondition(lambda self: self.talk.leaf is not None)
+    @rule(data=st.data())
+    def leave_branch(self, data):
+        self.talk.leave_branch(data.draw(st.sampled_from([None, *self.talk.entries])), "a try")
+        self.save()
+
+    @precondition(lambda self: self.talk.leaf is not None)
     @rule(data=st.data())
     def compact(self, data):
-        kept = data.draw(st.sampled_from([None, *self.talk.entries]))
-        self.talk._append(Compacted, summary="the past", first_kept=kept)
+        path = [entry.originator_version for entry in self.talk.path(self.talk.leaf)]
+        kept = data.draw(st.sampled_from([None, *path]))
+        self.talk.compact("the past", first_kept=kept, tokens_before=9, reason="full")
+        self.save()
+
+    @rule(content=TEXTS, visible=st.booleans())
+    def note(self, content, visible):
+        self.talk.append_note("shell", content, visible=visible)
+        self.save()
+
+    @rule(said=TEXTS.filter(str.strip))
+    def queue(self, said):
+        self.talk.queue_prompt(said)
+        self.save()
+
+    @precondition(lambda self: self.talk.queue)
+    @rule()
+    def deliver(self):
+        target, said = next(iter(self.talk.queue.items()))
+        self.talk.withdraw_prompt(target)
+        self.talk.close_open_calls()
+        self.talk.append_prompt(said)
         self.save()
 
     # -- what always holds -------------------------------------------------------------------------
@@ -170,7 +201,9 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def the_newest_request_can_be_rebuilt(self):
-        if hasattr(self, "talk") and isinstance(entry := self.talk.entries.get(self.talk.leaf), MessageAppended):
+        if hasattr(self, "talk") and isinstance(
+            entry := self.talk.entries.get(self.talk.leaf), MessageAppended
+        ):
             self.rebuild(entry)
 
     def rebuild(self, entry):

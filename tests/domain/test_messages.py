@@ -53,7 +53,13 @@ def test_a_message_tells_its_text_calls_and_results():
     message = Message.model_validate(
         {
             "role": "assistant",
-            "content": [b.text("a"), b.tool_use("x"), b.text("b"), b.tool_result("y"), b.tool_use("z")],
+            "content": [
+                b.text("a"),
+                b.tool_use("x"),
+                b.text("b"),
+                b.tool_result("y"),
+                b.tool_use("z"),
+            ],
         }
     )
 
@@ -73,4 +79,6 @@ def test_a_result_of_any_content_has_a_text(content, text):
 def test_what_a_user_and_a_tool_say_has_the_form_of_the_api():
     assert user_message("hi") == {"role": "user", "content": [b.text("hi")]}
     assert tool_result_message("a", "x", is_error=False)["content"] == [b.tool_result("a", "x")]
-    assert tool_result_message("a", "x", is_error=True)["content"] == [b.tool_result("a", "x", is_error=True)]
+    assert tool_result_message("a", "x", is_error=True)["content"] == [
+        b.tool_result("a", "x", is_error=True)
+    ]

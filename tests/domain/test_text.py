@@ -22,9 +22,17 @@ def nested(depth, inside=()):
 
 @pytest.mark.parametrize(
     ("given_text", "expected"),
-    [("a\ud83d", "a\ufffd"), ("\udcff", "\ufffd"), ("\ud83d\ude00", "😀"), ("\ude00\ud83d", "\ufffd\ufffd"), ("", "")],
+    [
+        ("a\ud83d", "a\ufffd"),
+        ("\udcff", "\ufffd"),
+        ("\ud83d\ude00", "😀"),
+        ("\ude00\ud83d", "\ufffd\ufffd"),
+        ("", ""),
+    ],
 )
-def test_lone_surrogates_become_replacement_characters_and_pairs_one_character(given_text, expected):
+def test_lone_surrogates_become_replacement_characters_and_pairs_one_character(
+    given_text, expected
+):
     assert valid(given_text) == expected
 
 

@@ -10,7 +10,9 @@ from tests import builders as b
 
 
 def shown(talk, leaf="newest"):
-    return [(item.kind, item.text) for item in transcript(talk, talk.leaf if leaf == "newest" else leaf)]
+    return [
+        (item.kind, item.text) for item in transcript(talk, talk.leaf if leaf == "newest" else leaf)
+    ]
 
 
 def test_every_block_is_an_item():
@@ -32,7 +34,9 @@ def test_every_block_is_an_item():
 
 
 def test_a_call_and_its_result_carry_their_raw_blocks():
-    talk = b.conversation(b.assistant(b.tool_use("a", command="ls")), b.result("a", "x", is_error=True))
+    talk = b.conversation(
+        b.assistant(b.tool_use("a", command="ls")), b.result("a", "x", is_error=True)
+    )
     call, result = transcript(talk, talk.leaf)
 
     assert call.data == b.tool_use("a", command="ls")
@@ -47,7 +51,10 @@ def test_items_carry_version_time_and_label():
 
 
 def test_blank_text_and_unsigned_thinking_are_shown_though_the_model_does_not_get_them():
-    assert shown(b.conversation(b.assistant(" ", b.thinking("hm", "")))) == [("assistant", " "), ("thinking", "hm")]
+    assert shown(b.conversation(b.assistant(" ", b.thinking("hm", "")))) == [
+        ("assistant", " "),
+        ("thinking", "hm"),
+    ]
 
 
 STREAM = b.numbered(b.user("a"), b.user("b"), b.user("c"), b.user("d"), b.turn_ended())
@@ -75,7 +82,9 @@ def test_an_event_that_cannot_be_read_is_shown_as_such():
 
 
 def test_a_gap_of_one_branch_is_not_shown_on_another():
-    stream = b.numbered(b.user("a"), b.user("b"), b.user("lost"), b.user("d"), b.moved(1), b.user("e"))
+    stream = b.numbered(
+        b.user("a"), b.user("b"), b.user("lost"), b.user("d"), b.moved(1), b.user("e")
+    )
     talk = Conversation.replay(None, b.lost(stream, 3))
 
     assert shown(talk) == [("user", "a"), ("user", "e")]
@@ -107,7 +116,9 @@ def test_a_leaf_that_is_no_entry_is_refused():
 def test_usage_is_summed_over_answers_and_summaries_and_counts_nothing_odd():
     talk = b.conversation(
         b.assistant("a", usage={"input_tokens": 3, "output_tokens": 2, "service_tier": "x"}),
-        b.assistant("b", usage={"input_tokens": 4, "output_tokens": None, "cache_read_input_tokens": 0}),
+        b.assistant(
+            "b", usage={"input_tokens": 4, "output_tokens": None, "cache_read_input_tokens": 0}
+        ),
         b.compacted("c", usage={"input_tokens": 10}),
         b.assistant("d", usage={"input_tokens": "many"}),
         b.user("e"),

@@ -64,7 +64,7 @@ def test_however_it_arrives_it_looks_as_if_it_had_come_at_once(cuts):
 
 
 def test_blocks_are_finished_one_by_one():
-    pieces = pieces_of(DOCUMENT, range(len(DOCUMENT)))
+    pieces = pieces_of(DOCUMENT + "\n", range(len(DOCUMENT)))
 
     assert [piece.split("\n")[0] for piece in pieces] == [
         "# Title",

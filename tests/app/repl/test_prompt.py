@@ -20,7 +20,7 @@ def typed(*chunks, history=None, default="", reads=1):
 
             async def type_them():
                 for chunk in chunks:
-                    await asyncio.sleep(0.2)
+                    await asyncio.sleep(0.5)
                     source.send_text(chunk)
 
             typing = asyncio.ensure_future(type_them())

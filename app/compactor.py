@@ -1,0 +1,166 @@
+"""Compaction, done: asks the model for a summary, and records it only if it is a good one.
+
+The policy is `domain.compaction`; here are the requests, the refusals and the retries. Whatever
+fails or is interrupted leaves the log as it was (case K6).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from domain.answer import Answer
+from domain.compaction import (
+    Room,
+    context_tokens,
+    find_cut,
+    summary_requests,
+    summary_text,
+    written_by_model,
+)
+from domain.projections.usage import added
+from infrastructure.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from app.ports import Model, OpenConversation, Screen
+    from domain.compaction import Cut
+    from domain.events import Entry
+    from domain.messages import JsonObject
+
+MAX_TRIES = 2
+"""How often in a row room is made before it is an error (case K4)."""
+
+
+class Compactor:
+    """Makes room in the conversation at hand.
+
+    *window_of* tells how many tokens a model can take in; nobody is asked about a context of up to
+    *surely_fits* tokens. *spent* is the usage of all summaries
+    that were asked for, good or not.
+    """
+
+    def __init__(
+        self,
+        at_hand: OpenConversation,
+        model: Model,
+        screen: Screen,
+        window_of: Callable[[str], int],
+        *,
+        surely_fits: int = 0,
+    ) -> None:
+        self._at_hand = at_hand
+        self._model = model
+        self._screen = screen
+        self._window_of = window_of
+        self._surely_fits = surely_fits
+        self.spent: JsonObject = {}
+
+    def is_needed(self) -> bool:
+        """Whether the next request would not leave room for its answer."""
+        tokens = context_tokens(self._at_hand.conversation)
+        return tokens > self._surely_fits and tokens > self._room().limit
+
+    async def make_room(self, *, reason: str = "threshold") -> None:
+        """Compact until the next request fits, at most twice.
+
+        Raises:
+            ModelError: it does not fit even so, or there was no good summary.
+        """
+        for share in range(1, MAX_TRIES + 1):
+            if not self.is_needed():
+                return
+            if not await self.compact(reason=reason, keep=self._room().keep // share):
+                break
+        if self.is_needed():
+            room = self._room()
+            tokens = context_tokens(self._at_hand.conversation)
+            message = (
+                f"the conversation needs about {tokens:,} tokens and the model takes in "
+                f"{room.window:,}, of which {room.reserve:,} are for the answer; compaction "
+                "could not make room: choose a larger model, or start anew with /new"
+            )
+            raise ModelError(message, kind="no_room")
+
+    async def compact(self, *, reason: str, keep: int | None = None, focus: str = "") -> bool:
+        """Summarise all but about *keep* tokens; return False if there was nothing to summarise.
+
+        Raises:
+            ModelError: there was no good summary; nothing changed.
+        """
+        talk = self._at_hand.conversation
+        cut = find_cut(talk, self._room().keep if keep is None else keep)
+        if cut is None:
+            return False
+        self.spent, before = {}, context_tokens(talk)
+        self._screen.compacting(before)
+        summary = await self._summarise(cut, focus)
+        self._at_hand.record(
+            lambda latest: latest.compact(
+                summary,
+                first_kept=cut.first_kept,
+                tokens_before=before,
+                reason=reason,
+                model=talk.model,
+                usage=self.spent,
+            )
+        )
+        self._screen.compacted(context_tokens(self._at_hand.conversation))
+        return True
+
+    async def summary_of(self, entries: Sequence[Entry], *, focus: str = "") -> str:
+        """Return a summary of *entries*, a branch for example. Nothing is recorded.
+
+        Raises:
+            ModelError: there was no good summary.
+        """
+        self.spent = {}
+        return await self._write(entries, previous="", focus=focus)
+
+    async def _summarise(self, cut: Cut, focus: str) -> str:
+        previous = written_by_model(cut.previous.summary) if cut.previous else ""
+        history = previous
+        if cut.history:
+            history = await self._write(cut.history, previous=previous, focus=focus)
+        turn = ""
+        if cut.turn[1:]:
+            turn = await self._write(cut.turn, previous="", focus=focus, is_turn=True)
+        return summary_text(cut, history, turn)
+
+    async def _write(
+        self, entries: Sequence[Entry], *, previous: str, focus: str, is_turn: bool = False
+    ) -> str:
+        requests = summary_requests(
+            entries,
+            model=self._at_hand.conversation.model or "",
+            room=self._room(),
+            previous=previous,
+            focus=focus,
+            is_turn=is_turn,
+        )
+        summary = previous
+        request = next(requests, None)
+        while request is not None:
+            summary = await self._ask(request)
+            try:
+                request = requests.send(summary)
+            except StopIteration:
+                request = None
+        return summary
+
+    async def _ask(self, request: JsonObject) -> str:
+        """Return the summary that the model writes; refuse one that is cut off, empty or a call."""
+        answer = Answer()
+        try:
+            async for event in self._model.stream(request):
+                answer.apply(event)
+        finally:
+            self.spent = added(self.spent, answer.usage)
+        text = "\n".join(raw["text"] for raw in answer.content if raw.get("type") == "text")
+        if answer.stop_reason != "end_turn" or not text.strip():
+            message = f"the model wrote no whole summary ({answer.stop_reason}); nothing changed"
+            raise ModelError(message, kind="no_summary")
+        return text.strip()
+
+    def _room(self) -> Room:
+        return Room.of(self._window_of(self._at_hand.conversation.model or ""))

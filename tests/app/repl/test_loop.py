@@ -1,0 +1,273 @@
+"""The loop: prompts, commands, turns, and every way in which it ends."""
+
+import asyncio
+import io
+import os
+import signal
+
+import pytest
+from rich.console import Console
+
+from app.application import Conversations
+from app.repl.loop import ReplContext, run
+from app.repl.screen import RichScreen
+from domain.events import MessageAppended
+from infrastructure.errors import WriteError
+from tests.app.doubles import begin
+
+
+class Prompts:
+    """Prompts from a list; what is callable is called instead, and gives the prompt."""
+
+    def __init__(self, *given, is_interactive=True):
+        self.given, self.offered, self.is_interactive = list(given), [], is_interactive
+
+    async def read(self, default=""):
+        self.offered.append(default)
+        if not self.given:
+            return None
+        prompt = self.given.pop(0)
+        return await prompt() if callable(prompt) else prompt
+
+
+class Echo:
+    """An agent that appends the prompt and then does what it is told."""
+
+    def __init__(self, at_hand, screen, then):
+        self.at_hand, self.screen, self.then = at_hand, screen, then
+
+    async def run_turn(self, prompt):
+        self.at_hand.record(lambda talk: talk.append_prompt(prompt))
+        try:
+            await self.then(prompt)
+        except asyncio.CancelledError:
+            self.at_hand.record(lambda talk: talk.end_turn("interrupted"))
+            self.screen.turn_ended("interrupted", None)
+            return "interrupted"
+        self.at_hand.record(lambda talk: talk.end_turn("done"))
+        return "done"
+
+
+async def nothing(prompt):
+    pass
+
+
+@pytest.fixture
+def desk(tmp_path):
+    """Runs a REPL over a list of prompts; returns exit code, what was printed, the context."""
+    environment = {"LEFTFOLD_STORE": str(tmp_path / "store"), "LEFTFOLD_DURABILITY": "os"}
+
+    def go(*given, then=nothing, make_agent=None, before=None, **options):
+        console = Console(file=io.StringIO(), width=100, force_terminal=False)
+        prompts = Prompts(*given, is_interactive=options.pop("is_interactive", True))
+        with Conversations(environment) as conversations:
+            if before:
+                options["at_hand"] = before(conversations)
+            context = ReplContext(
+                console=console,
+                screen=RichScreen(console),
+                prompts=prompts,
+                conversations=conversations,
+                begin_new=lambda: conversations.start(begin()),
+                make_agent=make_agent or (lambda at_hand, screen, _: Echo(at_hand, screen, then)),
+                make_approver=lambda _: None,
+                **{"at_hand": conversations.start(begin()), "banner": "hello \x1b", **options},
+            )
+            code = asyncio.run(run(context))
+            ids = list(conversations.ids())
+            events = [list(conversations.events_of(one)) for one in ids]
+        return code, console.file.getvalue(), prompts, ids, events
+
+    return go
+
+
+def prompts_in(events):
+    return [e.view.text for e in events if isinstance(e, MessageAppended)]
+
+
+@pytest.mark.parametrize("word", ["q", "/quit", "exit", " /q ", None])
+def test_leaving_at_once_records_nothing(desk, word):
+    code, shown, _, ids, _ = desk(*filter(None, [word]))
+
+    assert code == 0
+    assert shown == "hello ␛\n\n"
+    assert ids == []
+
+
+def test_a_turn_is_recorded_and_can_be_resumed(desk):
+    code, shown, _, [one], [events] = desk("", "  ", "do it", "q", "never read")
+
+    assert code == 0
+    assert prompts_in(events) == ["do it"]
+    assert f"To resume: leftfold -r {one}\n" in shown
+
+
+def test_a_resumed_conversation_is_shown(desk):
+    def before(conversations):
+        at_hand = conversations.start(begin())
+        at_hand.record(lambda talk: talk.append_prompt("earlier"))
+        return conversations.open(at_hand.id)
+
+    _, shown, _, _, _ = desk(before=before)
+
+    assert shown.startswith("› earlier\n\nhello ␛\n\n")
+
+
+def test_a_prompt_that_could_not_be_saved_is_offered_again(desk, tmp_path):
+    class Full:
+        async def run_turn(self, prompt):
+            raise WriteError(tmp_path / "log", OSError(28, "No space left on device"))
+
+    _, shown, prompts, ids, _ = desk("precious", "", make_agent=lambda *_: Full())
+
+    assert "not saved: No space left on device" in shown
+    assert prompts.offered == ["", "precious", ""]
+    assert ids == []
+    assert "To resume" not in shown
+
+
+def test_a_prompt_that_was_saved_is_not_offered_again(desk):
+    async def breaks(prompt):
+        raise RuntimeError("\x1bboom")
+
+    code, shown, prompts, _, _ = desk("hi", "q", then=breaks)
+
+    assert code == 0
+    assert "Unexpected error: RuntimeError: ␛boom" in shown
+    assert "Traceback" not in shown
+    assert prompts.offered == ["", ""]
+
+
+def test_debugging_shows_the_traceback(desk):
+    async def breaks(prompt):
+        raise RuntimeError("boom")
+
+    assert "Traceback" in desk("hi", then=breaks, is_debugging=True)[1]
+
+
+def test_a_script_learns_that_something_failed(desk):
+    async def breaks(prompt):
+        raise RuntimeError("boom")
+
+    assert desk("hi", then=breaks, is_interactive=False)[0] == 1
+    assert desk("hi", is_interactive=False)[0] == 0
+
+
+def send(number):
+    os.kill(os.getpid(), number)
+
+
+def test_ctrl_c_stops_the_turn_and_not_the_repl(desk):
+    async def long(prompt):
+        if prompt == "long":
+            send(signal.SIGINT)
+            await asyncio.sleep(60)
+
+    code, shown, _, _, [events] = desk("long", "short", "q", then=long)
+
+    assert code == 0
+    assert "Interrupted." in shown
+    assert prompts_in(events) == ["long", "short"]
+    assert [e.outcome for e in events if e.TOPIC == "TurnEnded"] == ["interrupted", "done"]
+
+
+def test_ctrl_c_twice_leaves_and_the_turn_ends_properly(desk):
+    async def slow_to_stop(prompt):
+        send(signal.SIGINT)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            send(signal.SIGINT)
+            await asyncio.sleep(0.2)
+
+    code, shown, _, _, [events] = desk("long", "never", then=slow_to_stop)
+
+    assert code == 130
+    assert [e.outcome for e in events if e.TOPIC == "TurnEnded"] == ["interrupted"]
+    assert "To resume" in shown
+
+
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_being_told_to_end_ends_with_everything_recorded(desk, number, expected):
+    async def long(prompt):
+        send(number)
+        await asyncio.sleep(60)
+
+    code, _, _, _, [events] = desk("long", "never", then=long)
+
+    assert code == expected
+    assert events[-1].outcome == "interrupted"
+
+
+def test_being_told_to_end_at_the_prompt_ends(desk):
+    async def waiting():
+        send(signal.SIGTERM)
+        await asyncio.sleep(60)
+
+    assert desk(waiting)[0] == 143
+
+
+# -- commands ----------------------------------------------------------------------------------
+
+
+def test_help_names_every_command(desk):
+    from app.repl.slash import TABLE
+
+    shown = desk("/help")[1]
+
+    assert all(f"/{command.name}" in shown and command.help in shown for command in TABLE)
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        ("/hlp", "There is no command /hlp. Did you mean /help?"),
+        ("/xyzzy", "There is no command /xyzzy. /help shows all commands."),
+        ("!ls", "`!` is no command here"),
+        ("/thinking", "Thinking is off (choices: off, low"),
+        ("/thinking loud", "'loud' is not a thinking level"),
+        ("/model", "The model is test-model."),
+        ("/name", "The conversation has no name."),
+        ("/log", "Nothing is recorded yet."),
+        ("/fork", "There is nothing to fork yet."),
+        ("/context", "messages  0"),
+        ("/context json", '"model": "test-model"'),
+        ("/context what", "/context takes nothing or json"),
+    ],
+)
+def test_commands_answer_and_record_nothing_of_themselves(desk, typed, answer):
+    code, shown, _, ids, _ = desk(typed)
+
+    assert answer in shown
+    assert code == 0
+    assert ids == []
+
+
+def test_paths_are_for_the_model(desk):
+    _, _, _, _, [events] = desk("/usr/bin is full", "/a/b")
+
+    assert prompts_in(events) == ["/usr/bin is full", "/a/b"]
+
+
+def test_facts_are_changed_by_commands(desk):
+    _, shown, _, _, [events] = desk("/model other", "/thinking high", "/name My \x1b talk", "/log")
+
+    topics = [event.TOPIC for event in events]
+    assert topics[-3:] == ["ModelChanged", "ThinkingLevelChanged", "Renamed"]
+    assert "The model is other." in shown
+    assert "\x1b" not in shown
+
+
+def test_new_starts_another_conversation(desk):
+    _, shown, _, ids, events = desk("one", "/new", "two")
+
+    assert [prompts_in(one) for one in events] == [["two"], ["one"]]
+    assert f"The earlier one is {ids[1]}" in shown
+    assert f"-r {ids[0]}" in shown
+
+
+def test_fork_goes_on_in_a_copy(desk):
+    _, _, _, ids, events = desk("one", "/fork", "two", "/fork abc", "/fork 999")
+
+    assert [prompts_in(one) for one in events] == [["one", "two"], ["one"]]
+    assert len(ids) == 2

@@ -1,0 +1,168 @@
+"""Compaction, against a real server, over every persistence module."""
+
+import asyncio
+
+import pytest
+
+from domain.compaction import Room, context_tokens
+from domain.events import Compacted
+from domain.projections.context import context
+from infrastructure.errors import ModelError
+from tests.app.doubles import Desk
+from tests.server import ScriptedServer, call, overflow, refuse, reply
+
+WINDOW = 8_000
+LONG = "word " * 1000  # about 1,250 tokens
+
+
+def compactions(talk):
+    return [entry for entry in talk.entries.values() if isinstance(entry, Compacted)]
+
+
+def texts(request):
+    return [b.get("text", "") for m in request["messages"] for b in m["content"]]
+
+
+@pytest.fixture
+def desk(conversations, tmp_path):
+    """A desk whose model answers by rule, in a small window, with a long past."""
+    with ScriptedServer([reply(f"Noted {n}. {LONG}") for n in range(3)]) as server:
+        desk = Desk(conversations, server, tmp_path, window=WINDOW)
+        desk.server = server
+        asyncio.run(desk.say(*[f"Note number {n}" for n in range(3)]))
+        yield desk
+
+
+def test_a_context_that_leaves_no_room_is_compacted_before_the_request(desk):
+    desk.server.add(reply("## Goal\n- notes"), reply("Here."))
+    assert asyncio.run(desk.say("and now? " + LONG * 2)) == "done"
+
+    [compaction] = compactions(desk.talk)
+    assert compaction.reason == "threshold"
+    assert compaction.summary.startswith("## Goal\n- notes")
+    assert compaction.tokens_before > Room.of(WINDOW).limit
+    assert compaction.usage["input_tokens"] > 0
+    sent = texts(desk.server.requests[-1].json)
+    assert "## Goal" in sent[0]
+    assert any("and now?" in text for text in sent)
+
+
+def test_what_was_kept_holds_the_recent_past_word_for_word(desk):
+    desk.server.add(reply("## Goal\n- notes"), reply("Here."))
+    asyncio.run(desk.say("and now? " + LONG * 2))
+
+    sent = "".join(texts(desk.server.requests[-1].json))
+    assert "Noted 2." in sent
+    assert "Noted 0." not in sent
+
+
+def test_nothing_is_deleted_and_the_tree_can_go_back(desk):
+    before = desk.talk.leaf
+    desk.server.add(reply("## Goal\n- notes"), reply("Here."))
+    asyncio.run(desk.say("and now? " + LONG * 2))
+    desk.at_hand.record(lambda talk: talk.move_leaf(before))
+
+    assert "Noted 0." in str(context(desk.talk, desk.talk.leaf))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        reply("cut off", stop_reason="max_tokens"),
+        reply(" \n"),
+        reply(call("bash", command="ls")),
+        refuse(500),
+        reply("dropped", drop_after=4),
+    ],
+)
+def test_a_bad_summary_is_refused_and_nothing_changes(desk, bad):
+    before = desk.talk.version
+    desk.server.add(bad)
+
+    async def compact():
+        try:
+            await desk.compactor.compact(reason="manual")
+        finally:
+            await desk.model.close()
+
+    with pytest.raises(ModelError):
+        asyncio.run(compact())
+
+    assert desk.talk.version == before
+
+
+def test_an_interrupted_compaction_changes_nothing(desk):
+    before = desk.talk.version
+
+    async def interrupt():
+        work = asyncio.create_task(desk.compactor.compact(reason="manual"))
+        await asyncio.sleep(0)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        await desk.model.close()
+
+    asyncio.run(interrupt())
+
+    assert desk.talk.version == before
+
+
+def test_an_overflow_that_the_api_reports_compacts_and_retries_once(desk):
+    desk.server.add(overflow(), reply("## Goal\n- notes"), reply("Here."))
+    assert asyncio.run(desk.say("short")) == "done"
+
+    assert [each.reason for each in compactions(desk.talk)] == ["overflow"]
+
+
+def test_a_second_overflow_is_an_error_and_the_log_is_whole(desk):
+    desk.server.add(overflow(), reply("## Goal\n- notes"), overflow())
+    assert asyncio.run(desk.say("short")) == "failed"
+
+    assert "prompt is too long" in desk.talk.last_turn.error.message
+
+
+def test_no_room_even_so_is_a_clear_error_and_no_request(desk):
+    desk.server.add(reply("## Goal\n- notes"))
+    requests = len(desk.server.requests)
+    assert asyncio.run(desk.say("x" * 60_000)) == "failed"
+
+    assert "compaction could not make room" in desk.talk.last_turn.error.message
+    assert all(
+        "Summarise this" in texts(request.json)[-1] for request in desk.server.requests[requests:]
+    )
+
+
+def test_every_summary_request_fits_the_window(conversations, tmp_path):
+    big = "y" * 40_000
+    with ScriptedServer([reply(f"{n} {LONG * 6}") for n in range(3)]) as server:
+        desk = Desk(conversations, server, tmp_path, window=200_000)
+        asyncio.run(desk.say("one " + big, "two", "three"))
+        desk.compactor._window_of = lambda _: WINDOW
+        asyncio.run(desk.say("four"))
+        asked = [r.json for r in server.requests if "Summarise this" in texts(r.json)[-1]]
+
+    assert len(asked) > 1
+    for request in asked:
+        assert len(str(request)) / 4 + request["max_tokens"] <= WINDOW
+
+
+def test_a_turn_too_long_to_be_kept_is_split_and_the_request_stays_word_for_word(
+    conversations, tmp_path
+):
+    steps = [reply(call("bash", command=f"echo {n} {'z' * 3000}")) for n in range(8)]
+    summaries = []
+
+    def answer(request):
+        if "Summarise this" in texts(request)[-1]:
+            summaries.append(texts(request)[-1])
+            return reply("## Goal\n- go on")
+        return steps.pop(0) if steps else reply("All done.")
+
+    with ScriptedServer([answer] * 40) as server:
+        desk = Desk(conversations, server, tmp_path, window=WINDOW)
+        assert asyncio.run(desk.say("Print exactly these EIGHT numbers")) == "done"
+        final = server.requests[-1].json
+
+    assert compactions(desk.talk)
+    assert "Print exactly these EIGHT numbers" in str(final["messages"][0])
+    assert context_tokens(desk.talk) < WINDOW
