@@ -1,12 +1,14 @@
 """The only module that touches the disk: the seam for fault tests.
 
-Callers write ``disk.write(fd, data)``, so a test can replace any function here by one that fails.
+Callers write ``disk.write(fd, data)``, so a test can replace any function here by one that fails;
+and all system calls go through ``os`` and ``fcntl`` of this module, so a test can replace those.
 Nothing here decides anything; ``OSError`` passes through, for the caller knows which file it was.
 File descriptors are close-on-exec (Python's default), so no child keeps a lock alive (case Z14).
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -120,7 +122,8 @@ def rename(source: Path, target: Path) -> None:
 
 def remove(path: Path) -> None:
     """Remove *path*; that it is gone already is fine."""
-    path.unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)  # noqa: PTH108
 
 
 def make_folder(path: Path) -> None:
@@ -129,10 +132,10 @@ def make_folder(path: Path) -> None:
         return
     make_folder(path.parent)
     try:
-        path.mkdir(mode=0o700)
+        os.mkdir(path, 0o700)  # noqa: PTH102
     except FileExistsError:
         return
-    path.chmod(0o700)
+    os.chmod(path, 0o700)  # noqa: PTH101
 
 
 def files(folder: Path) -> Iterator[os.DirEntry[str]]:

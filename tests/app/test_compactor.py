@@ -12,7 +12,7 @@ from tests.app.doubles import Desk
 from tests.server import ScriptedServer, call, overflow, refuse, reply
 
 WINDOW = 8_000
-LONG = "word " * 1000  # about 1,250 tokens
+LONG = "word " * 1200  # about 1,500 tokens
 
 
 def compactions(talk):
@@ -35,7 +35,7 @@ def desk(conversations, tmp_path):
 
 def test_a_context_that_leaves_no_room_is_compacted_before_the_request(desk):
     desk.server.add(reply("## Goal\n- notes"), reply("Here."))
-    assert asyncio.run(desk.say("and now? " + LONG * 2)) == "done"
+    assert asyncio.run(desk.say("and now? " + LONG)) == "done"
 
     [compaction] = compactions(desk.talk)
     assert compaction.reason == "threshold"
@@ -49,7 +49,7 @@ def test_a_context_that_leaves_no_room_is_compacted_before_the_request(desk):
 
 def test_what_was_kept_holds_the_recent_past_word_for_word(desk):
     desk.server.add(reply("## Goal\n- notes"), reply("Here."))
-    asyncio.run(desk.say("and now? " + LONG * 2))
+    asyncio.run(desk.say("and now? " + LONG))
 
     sent = "".join(texts(desk.server.requests[-1].json))
     assert "Noted 2." in sent
@@ -59,7 +59,7 @@ def test_what_was_kept_holds_the_recent_past_word_for_word(desk):
 def test_nothing_is_deleted_and_the_tree_can_go_back(desk):
     before = desk.talk.leaf
     desk.server.add(reply("## Goal\n- notes"), reply("Here."))
-    asyncio.run(desk.say("and now? " + LONG * 2))
+    asyncio.run(desk.say("and now? " + LONG))
     desk.at_hand.record(lambda talk: talk.move_leaf(before))
 
     assert "Noted 0." in str(context(desk.talk, desk.talk.leaf))

@@ -1,0 +1,259 @@
+"""Verification names every damage by its line, and proves every request from the log alone."""
+
+import json
+
+import pytest
+
+from app.application import Conversations
+from app.verification import verify
+from domain.canonical import digest
+from domain.conversation import Conversation
+from domain.projections.context import context
+from infrastructure.errors import LogMissingError, NewerFormatError
+from tests.builders import BASH, ID
+
+
+@pytest.fixture
+def conversations(home):
+    with Conversations({"LEFTFOLD_DURABILITY": "os"}) as application:
+        yield application
+
+
+def begin(conversation_id, timestamp):
+    talk = Conversation.start(conversation_id, timestamp=timestamp, cwd="/work")
+    talk.change_model("claude-test", max_tokens=1000)
+    talk.change_instructions("Be brief.", [BASH])
+    return talk
+
+
+def ask(at_hand, prompt):
+    """Record a prompt and an answer with the digest of its request, as the loop does."""
+    at_hand.record(lambda talk: talk.append_prompt(prompt))
+    talk = at_hand.conversation
+    request, version = context(talk, talk.leaf), talk.version
+    at_hand.record(
+        lambda talk: talk.append_answer(
+            [{"type": "text", "text": f"You said {prompt}."}],
+            stop_reason="end_turn",
+            request_digest=digest(request),
+            request_version=version,
+        )
+    )
+
+
+@pytest.fixture
+def log(conversations):
+    """The log of three prompts and answers: lines 1 (header), 2-5 (the first save), 6, 7 … 10."""
+    at_hand = conversations.start(begin)
+    for prompt in ("alpha", "beta", "gamma"):
+        ask(at_hand, prompt)
+    conversations.store.close()
+    return conversations.store.path_of(at_hand.id)
+
+
+@pytest.fixture
+def report(conversations, log):
+    """Verify *log* now, after what the test did to it."""
+
+    def look():
+        [conversation_id] = conversations.ids()
+        with Conversations({"LEFTFOLD_DURABILITY": "os"}) as fresh:
+            return verify(fresh, conversation_id)
+
+    return look
+
+
+def lines_of(log):
+    return log.read_bytes().splitlines(keepends=True)
+
+
+def found(report):
+    return [(finding.line, finding.version, finding.what) for finding in report.findings]
+
+
+def test_a_log_as_it_was_written_is_clean_and_every_request_is_proven(log, report):
+    clean = report()
+
+    assert clean.is_clean
+    assert clean.events == 9
+    assert clean.requests_proven == 3
+    assert clean.bytes == log.stat().st_size
+
+
+def test_verifying_changes_nothing(log, report):
+    log.write_bytes(log.read_bytes() + b'{"v":10,"topic":"Ren')
+    before = log.read_bytes()
+    others = sorted(log.parent.iterdir())
+
+    assert not report().is_clean
+    assert log.read_bytes() == before
+    assert sorted(log.parent.iterdir()) == others
+
+
+def test_a_changed_prompt_is_found_by_checksum_and_by_the_requests_that_held_it(log, report):
+    log.write_bytes(log.read_bytes().replace(b'"text":"beta"', b'"text":"BETA"'))
+    damaged = report()
+
+    assert [(line, version) for line, version, _ in found(damaged)] == [(8, 7), (9, 8), (10, 10)] or [
+        (line, version) for line, version, _ in found(damaged)
+    ] == [(8, 7), (9, 8), (11, 10)]
+    assert "checksum" in damaged.findings[0].what
+    assert all("digest differs" in finding.what for finding in damaged.findings[1:])
+    assert damaged.requests_proven == 1
+
+
+def test_without_its_checksum_a_changed_prompt_is_found_by_the_requests(log, report):
+    lines = lines_of(log)
+    number = next(n for n, line in enumerate(lines) if b'"text":"alpha"' in line)
+    edited = json.loads(lines[number])
+    del edited["crc"]
+    edited["state"]["message"]["content"][0]["text"] = "omega"
+    lines[number] = json.dumps(edited).encode() + b"\n"
+    log.write_bytes(b"".join(lines))
+    damaged = report()
+
+    assert damaged.requests_proven == 0
+    assert {what for _, _, what in found(damaged)} == {
+        "the request that it answers cannot be rebuilt: the digest differs"
+    }
+
+
+def test_a_line_without_a_checksum_is_fine(log, report):
+    lines = lines_of(log)
+    edited = json.loads(lines[-1])
+    del edited["crc"]
+    log.write_bytes(b"".join(lines[:-1]) + json.dumps(edited).encode() + b"\n")
+
+    assert report().is_clean
+
+
+def test_a_lost_line_is_a_missing_version_a_missing_parent_and_an_unproven_request(log, report):
+    lines = lines_of(log)
+    number = next(n for n, line in enumerate(lines) if b"You said alpha" in line)
+    version = json.loads(lines.pop(number))["v"]
+    log.write_bytes(b"".join(lines))
+    damaged = report()
+
+    assert (None, version, f"version {version} is missing") in found(damaged)
+    assert any(f"parent {version} is not there" in what for _, _, what in found(damaged))
+    assert damaged.events == 8
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (b"\0" * 300 + b"\n", "NUL"),
+        (b"not json at all\n", "JSON"),
+        (b'{"v":2,"topic":"Renamed","state":{"timestamp":"2026-01-01T00:00:00Z"}}\n', "rise"),
+    ],
+    ids=["NUL run", "garbage", "an old version again"],
+)
+def test_damage_in_mid_file_costs_itself_and_is_named_by_line(log, report, damage, named):
+    lines = lines_of(log)
+    log.write_bytes(b"".join([*lines[:7], damage, *lines[7:]]))
+    damaged = report()
+
+    assert damaged.events == 9
+    assert damaged.requests_proven == 3
+    [finding] = damaged.findings
+    assert finding.line == 8
+    assert finding.offset == sum(map(len, lines[:7]))
+    assert named in finding.what
+
+
+def test_a_torn_tail_is_named(log, report):
+    log.write_bytes(log.read_bytes()[:-5])
+    damaged = report()
+
+    [finding] = damaged.findings
+    assert finding.line == len(lines_of(log))
+    assert "torn" in finding.what
+    assert damaged.events == 8
+
+
+def test_two_records_glued_together_are_both_read(log, report):
+    """Case D4."""
+    lines = lines_of(log)
+    log.write_bytes(b"".join([*lines[:7], lines[7].rstrip(b"\n"), *lines[8:]]))
+    damaged = report()
+
+    assert damaged.events == 9
+    assert damaged.requests_proven == 3
+
+
+def test_a_damaged_header_and_a_missing_one_are_named(log, report):
+    lines = lines_of(log)
+    for header in (b"???\n", b""):
+        log.write_bytes(b"".join([header, *lines[1:]]))
+        damaged = report()
+
+        [finding] = damaged.findings
+        assert finding.line == 1
+        assert "header" in finding.what
+        assert damaged.events == 9
+
+
+def test_a_log_under_another_name_is_named(conversations, log):
+    log.rename(log.with_name(f"{ID}.jsonl"))
+    report = verify(conversations, ID)
+
+    [finding] = report.findings
+    assert "renamed or copied" in finding.what
+    assert report.events == 9
+
+
+def test_a_topic_that_is_unknown_and_a_state_of_another_shape_are_named(log, report):
+    with log.open("ab") as file:
+        for version, topic in ((10, "os:system"), (11, "Renamed")):
+            line = {"v": version, "topic": topic, "state": {"timestamp": "?", "name": 7}}
+            file.write(json.dumps(line).encode() + b"\n")
+    damaged = report()
+
+    assert [(line, version) for line, version, _ in found(damaged)] == [(11, 10), (12, 11)]
+    assert "unknown topic 'os:system'" in damaged.findings[0].what
+    assert "not a Renamed" in damaged.findings[1].what
+
+
+def test_a_newer_format_and_a_log_that_is_not_there_are_errors(conversations, log):
+    with pytest.raises(LogMissingError):
+        verify(conversations, ID)
+    log.write_bytes(log.read_bytes().replace(b"leftfold/1", b"leftfold/9", 1))
+    [conversation_id] = conversations.ids()
+    with Conversations() as fresh, pytest.raises(NewerFormatError, match="leftfold/9"):
+        verify(fresh, conversation_id)
+
+
+@pytest.mark.parametrize("damage", ["NUL run", "torn tail", "lost line", "no header"])
+def test_a_damaged_conversation_can_be_talked_in(log, report, damage):
+    lines = lines_of(log)
+    damaged = {
+        "NUL run": [*lines[:7], b"\0" * 300 + b"\n", *lines[7:]],
+        "torn tail": [*lines[:-1], lines[-1][:-9]],
+        "lost line": [*lines[:7], *lines[8:]],
+        "no header": lines[1:],
+    }[damage]
+    log.write_bytes(b"".join(damaged))
+    before, findings = log.read_bytes(), len(report().findings)
+
+    with Conversations({"LEFTFOLD_DURABILITY": "os"}) as conversations:
+        [conversation_id] = conversations.ids()
+        at_hand = conversations.open(conversation_id)
+        ask(at_hand, "delta")
+        texts = [message.view.text for message in at_hand.conversation.messages()]
+
+    assert texts[-2:] == ["delta", "You said delta."]
+    assert log.read_bytes().startswith(before)
+    after = report()
+    assert len(after.findings) == findings
+    assert after.events >= 10 - (damage in ("torn tail", "lost line"))
+
+
+def test_over_another_persistence_module_events_and_requests_are_checked_all_the_same():
+    with Conversations({"PERSISTENCE_MODULE": "eventsourcing.popo"}) as conversations:
+        at_hand = conversations.start(begin)
+        ask(at_hand, "alpha")
+        report = verify(conversations, at_hand.id)
+
+    assert report.is_clean
+    assert report.bytes is None
+    assert (report.events, report.requests_proven) == (5, 1)

@@ -1,0 +1,288 @@
+"""A history of saves of every kind, and what must hold wherever it breaks off.
+
+A step is all or nothing. It is acknowledged when the recorder has returned. `check` takes a folder
+in which some steps were acknowledged and the next one may have been under way.
+"""
+
+import stat
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from eventsourcing.persistence import StoredEvent, Tracking
+
+from infrastructure.jsonl.locks import Lease
+from infrastructure.jsonl.recorders import JSONLProcessRecorder, JSONLSnapshotRecorder
+from infrastructure.jsonl.store import Store
+
+A = UUID("01900000-0000-7000-8000-00000000000a")
+B = UUID("01900000-0000-7000-8000-00000000000b")
+CHILD = UUID("01900000-0000-7000-8000-00000000000c")
+NEW = UUID("01900000-0000-7000-8000-00000000000d")
+READER = "reader"
+
+LEFT_BY_A_CRASH = {"torn tail", "unfinished batch, never saved"}
+
+
+def event(conversation, version, text):
+    return StoredEvent(conversation, version, "Noted", b'{"text":"%s"}' % text.encode())
+
+
+@dataclass(frozen=True)
+class Step:
+    """One save: the events that it adds, and the position that it moves a reader to."""
+
+    name: str
+    conversation: UUID | None = None
+    adds: tuple[StoredEvent, ...] = ()
+    position: int | None = None
+    copies: tuple[StoredEvent, ...] = ()
+
+    def act(self, recorders):
+        """Carry it out, and return the notification ids, where it says them."""
+        adds, store = list(self.adds), recorders.process.store
+        tracking = Tracking(READER, self.position) if self.position is not None else None
+        match self.name.split()[0]:
+            case "save":
+                return recorders.process.insert_events(adds)
+            case "follow":
+                return recorders.process.insert_events(adds, tracking=tracking)
+            case "track":
+                recorders.process.insert_tracking(tracking)
+            case "insert":
+                store.insert(adds)
+            case "fork":
+                store.fork(A, self.copies[-1].originator_version, self.conversation, adds)
+            case "rebuild":
+                store.notifications.path.unlink(missing_ok=True)
+                recorders.process.max_notification_id()
+            case "catch":
+                recorders.process.max_notification_id()
+            case "snapshot":
+                recorders.snapshots.insert_events(adds)
+            case "lease":
+                with Lease.acquire(store.path, A):
+                    pass
+        return []
+
+
+class Recorders:
+    """What a program has open."""
+
+    def __init__(self, folder, *, durable=True):
+        self.process = JSONLProcessRecorder(Store(folder, durable=durable))
+        self.snapshots = JSONLSnapshotRecorder(Store(folder / ".snapshots", durable=False))
+
+    def close(self):
+        self.process.store.close()
+        self.snapshots.store.close()
+
+
+def _saved(name, conversation, first, last, **more):
+    events = [event(conversation, v, f"{name} {v}") for v in range(first, last + 1)]
+    return Step(name, conversation, tuple(events), **more)
+
+
+def _history():
+    begun = _saved("save the first three", A, 1, 3)
+    one = _saved("save one", A, 4, 4)
+    batch = _saved("save a batch", A, 5, 7)
+    copied = (*begun.adds, *one.adds, *batch.adds[:2])
+    yield begun
+    yield one
+    yield batch
+    yield _saved("save to a new log", B, 1, 2)
+    yield _saved("insert without a number", A, 8, 8)
+    yield _saved("save one to the other", B, 3, 3)
+    yield Step("track", position=3)
+    yield _saved("follow", A, 9, 10, position=5)
+    yield Step("lease")
+    yield _saved("fork in the middle of a batch", CHILD, 7, 7, copies=copied_to(CHILD, copied))
+    yield _saved("save to the fork", CHILD, 8, 8)
+    yield _saved("insert unseen", B, 4, 4)
+    yield Step("catch up")
+    yield _saved("follow again", B, 5, 5, position=6)
+    yield Step("rebuild")
+    yield Step("snapshot", A, (event(A, 10, "a snapshot"),))
+    yield _saved("save the last", A, 11, 11)
+
+
+def copied_to(conversation, events):
+    return tuple(
+        StoredEvent(conversation, e.originator_version, e.topic, e.state) for e in events
+    )
+
+
+STEPS = tuple(_history())
+
+
+@dataclass
+class Ack:
+    """That a step was done: its notification ids, and what they belong to."""
+
+    ids: list = field(default_factory=list)
+    epoch: str = ""
+
+
+def run(folder, *, acknowledge, steps=STEPS, durable=True, cold=False):
+    """Carry out *steps*; *cold*: each as by a program that has just started."""
+    recorders = Recorders(folder, durable=durable)
+    for step in steps:
+        if cold:
+            recorders.close()
+            recorders = Recorders(folder, durable=durable)
+        ids = step.act(recorders)
+        acknowledge(Ack(list(ids or ()), recorders.process.store.notifications.epoch.hex()))
+    recorders.close()
+
+
+def damaged_before(folder, hurt):
+    """Make a store with three events whose log ends as a crash may leave it."""
+    run(folder, acknowledge=lambda _: None, steps=STEPS[:1], durable=False)
+    with (folder / f"{A}.jsonl").open("ab") as file:
+        file.write(TAILS[hurt])
+
+
+TAILS = {
+    "whole": b"",
+    "without its newline": b"",
+    "torn tail": b'{"v":4,"topic":"Noted","state":{"te',
+    "NUL bytes": b"\0" * 100,
+    "unfinished batch": b'{"v":4,"topic":"Noted","state":{"text":"no"},"crc":"18447fd1","batch":[1,2]}\n',
+}
+
+
+# -- what must hold ------------------------------------------------------------------------------
+
+
+def check(folder, acks, *, steps=STEPS, before=(), damages=LEFT_BY_A_CRASH, ids_may_change=False):
+    """Check everything that was promised, then that life goes on. Returns what was believed.
+
+    *before*: steps that were done before those; *damages*: what may be found in a log.
+    """
+    done, later = steps[: len(acks)], steps[len(acks) :]
+    under_way = later[0] if later else Step("nothing")
+    recorders = Recorders(folder, durable=False)
+    try:
+        believed = _check_events(recorders, [*before, *done], under_way)
+        _check_tracking(recorders, done, under_way, believed)
+        _check_snapshots(recorders)
+        _check_files(folder, damages)
+        order = _check_order(recorders, believed)
+        if not ids_may_change:
+            _check_ids(recorders, acks, done, order)
+        _check_life_goes_on(recorders, believed, order, damages)
+        return believed
+    finally:
+        recorders.close()
+
+
+def _all_events(recorders):
+    return {
+        conversation: list(recorders.process.select_events(conversation))
+        for conversation in recorders.process.store.ids()
+    }
+
+
+def _check_events(recorders, done, under_way):
+    acknowledged = {}
+    for step in done:
+        if step.name != "snapshot" and step.conversation is not None:
+            acknowledged.setdefault(step.conversation, []).extend([*step.copies, *step.adds])
+    found = _all_events(recorders)
+    for conversation in {*acknowledged, *found, A, B, CHILD}:
+        at_least = acknowledged.get(conversation, [])
+        at_most = list(at_least)
+        if under_way.conversation == conversation and under_way.name != "snapshot":
+            at_most += [*under_way.copies, *under_way.adds]
+        there = found.get(conversation, [])
+        assert there in (at_least, at_most), (
+            f"{conversation}: {[e.originator_version for e in there]} of "
+            f"{[e.originator_version for e in at_least]} or all of "
+            f"{[e.originator_version for e in at_most]}"
+        )
+        assert there or conversation not in found, f"an empty {conversation} is shown"
+    return found
+
+
+def _check_tracking(recorders, done, under_way, believed):
+    known = [step.position for step in done if step.position is not None]
+    last = known[-1] if known else None
+    found = recorders.process.max_tracking_id(READER)
+    if under_way.position is None:
+        assert found == last, f"tracking is {found}, not {last}"
+    elif under_way.adds:
+        saved = under_way.adds[-1] in believed.get(under_way.conversation, [])
+        assert found == (under_way.position if saved else last), f"{found}, saved: {saved}"
+    else:
+        assert found in (last, under_way.position)
+
+
+def _check_snapshots(recorders):
+    found = recorders.snapshots.select_events(A)
+    assert found in ([], [event(A, 10, "a snapshot")]), found
+
+
+def _check_files(folder, damages):
+    store = Store(folder, durable=False)
+    for conversation in store.ids():
+        found = store.inspect(conversation)
+        assert {damage.reason for damage in found.damages} <= damages, found.damages
+        assert found.missing == []
+        assert found.header is not None
+        assert found.header.id == str(conversation)
+    for path in folder.rglob("*") if folder.exists() else ():
+        mode = stat.S_IMODE(path.stat().st_mode)
+        assert mode == (0o700 if path.is_dir() else 0o600), f"{path} is {mode:o}"
+
+
+def _check_order(recorders, believed):
+    """Every believed event exactly once, in the order of its conversation, without a gap."""
+    found = recorders.process.select_notifications(None, 10_000)
+    order = [(n.originator_id, n.originator_version) for n in found]
+    assert [n.id for n in found] == list(range(1, len(found) + 1))
+    for conversation, events in believed.items():
+        versions = [e.originator_version for e in events]
+        numbered = [version for c, version in order if c == conversation]
+        assert numbered == versions, f"{conversation}: {numbered} are numbered of {versions}"
+    assert len(order) == sum(map(len, believed.values()))
+    again = recorders.process.select_notifications(None, 10_000)
+    assert again == found
+    return order
+
+
+def _check_ids(recorders, acks, done, order):
+    """An id that was said stays what it is, as long as the epoch is the same."""
+    for ack, step in zip(acks, done, strict=True):
+        if ack.ids and ack.epoch == recorders.process.epoch:
+            for number, added in zip(ack.ids, step.adds, strict=True):
+                key = added.originator_id, added.originator_version
+                assert order[number - 1] == key, f"id {number} was {key}, is {order[number - 1]}"
+
+
+def _check_life_goes_on(recorders, believed, order, damages):
+    epoch = recorders.process.epoch
+    appended = []
+    for conversation in {**believed, NEW: []}:
+        events = believed.get(conversation, [])
+        version = events[-1].originator_version + 1 if events else 1
+        for extra in (1, 2):
+            adds = [event(conversation, version + i, f"after {i}") for i in range(extra)]
+            ids = recorders.process.insert_events(adds)
+            first = len(order) + len(appended) + 1
+            assert ids == list(range(first, first + extra)), f"{ids} after {first - 1}"
+            appended += [(conversation, e.originator_version) for e in adds]
+            version += extra
+    position = (recorders.process.max_tracking_id(READER) or 0) + 1
+    recorders.process.insert_tracking(Tracking(READER, position))
+    other = Recorders(recorders.process.store.path, durable=False)
+    after = _all_events(other)
+    for conversation, events in believed.items():
+        assert after[conversation][: len(events)] == events
+        assert len(after[conversation]) == len(events) + 3
+    assert _check_order(other, after) == order + appended
+    assert other.process.epoch == epoch
+    assert other.process.max_tracking_id(READER) == position
+    with Lease.acquire(other.process.store.path, A):
+        pass
+    _check_files(other.process.store.path, damages)
+    other.close()
