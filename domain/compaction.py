@@ -33,6 +33,7 @@ _BYTES_PER_TOKEN = 4
 _IMAGE_TOKENS = 1_600
 _LONGEST_RESULT = 2_000
 _LONGEST_QUOTE = 8_000
+_WORDS_AROUND = 700
 _CUT_SHORT = ("interrupted", "failed")
 _FILES = re.compile(r"^- (read|changed): `(.+)`$", re.MULTILINE)
 _QUOTE_HEADING = "## The user's request, word for word"
@@ -203,7 +204,8 @@ def summary_requests(
 
     Send the summary that one yields back in (``send``) as the previous summary of the next.
     """
-    for piece in _pieces(entries, (room.limit - room.summary) // 2):
+    # Beside the piece there are the previous summary, the words around both, and the answer.
+    for piece in _pieces(entries, room.limit - 2 * room.summary - _WORDS_AROUND):
         parts = ["Summarise this conversation" + (" so far, within one turn." if is_turn else ".")]
         if previous:
             parts.append(
@@ -212,7 +214,7 @@ def summary_requests(
             )
         parts += [f"<conversation>\n{piece}\n</conversation>", _HEADINGS]
         if focus:
-            parts.append(f"Pay special attention to: {focus}")
+            parts.append(f"Pay special attention to: {_shortened(focus, _LONGEST_RESULT)}")
         text = "\n\n".join(parts)
         answered = yield {
             "model": model,

@@ -97,7 +97,7 @@ def _edit_lines(edit: Any) -> Iterator[Line]:
         return
     old, new = plain(str(edit.get("old_text", ""))), plain(str(edit.get("new_text", "")))
     diff = difflib.unified_diff(old.split("\n"), new.split("\n"), n=2, lineterm="")
-    for line in list(diff)[2:]:
+    for line in list(diff)[3:]:  # without the names of the files and the first place
         if line.startswith("@@"):
             yield Line("⋮", "dim")
         else:

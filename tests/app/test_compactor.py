@@ -23,6 +23,16 @@ def texts(request):
     return [b.get("text", "") for m in request["messages"] for b in m["content"]]
 
 
+def summary_or(text):
+    """Answer a request for a summary with one, and anything else with *text*."""
+
+    def answer(request):
+        asked = "Summarise this" in texts(request)[-1]
+        return reply("## Goal\n- notes" if asked else text)
+
+    return answer
+
+
 @pytest.fixture
 def desk(conversations, tmp_path):
     """A desk whose model answers by rule, in a small window, with a long past."""
@@ -34,7 +44,7 @@ def desk(conversations, tmp_path):
 
 
 def test_a_context_that_leaves_no_room_is_compacted_before_the_request(desk):
-    desk.server.add(reply("## Goal\n- notes"), reply("Here."))
+    desk.server.add(*[summary_or("Here.")] * 3)
     assert asyncio.run(desk.say("and now? " + LONG)) == "done"
 
     [compaction] = compactions(desk.talk)
@@ -48,7 +58,7 @@ def test_a_context_that_leaves_no_room_is_compacted_before_the_request(desk):
 
 
 def test_what_was_kept_holds_the_recent_past_word_for_word(desk):
-    desk.server.add(reply("## Goal\n- notes"), reply("Here."))
+    desk.server.add(*[summary_or("Here.")] * 3)
     asyncio.run(desk.say("and now? " + LONG))
 
     sent = "".join(texts(desk.server.requests[-1].json))
@@ -58,7 +68,7 @@ def test_what_was_kept_holds_the_recent_past_word_for_word(desk):
 
 def test_nothing_is_deleted_and_the_tree_can_go_back(desk):
     before = desk.talk.leaf
-    desk.server.add(reply("## Goal\n- notes"), reply("Here."))
+    desk.server.add(*[summary_or("Here.")] * 3)
     asyncio.run(desk.say("and now? " + LONG))
     desk.at_hand.record(lambda talk: talk.move_leaf(before))
 
@@ -108,14 +118,14 @@ def test_an_interrupted_compaction_changes_nothing(desk):
 
 
 def test_an_overflow_that_the_api_reports_compacts_and_retries_once(desk):
-    desk.server.add(overflow(), reply("## Goal\n- notes"), reply("Here."))
+    desk.server.add(overflow(), *[summary_or("Here.")] * 3)
     assert asyncio.run(desk.say("short")) == "done"
 
     assert [each.reason for each in compactions(desk.talk)] == ["overflow"]
 
 
 def test_a_second_overflow_is_an_error_and_the_log_is_whole(desk):
-    desk.server.add(overflow(), reply("## Goal\n- notes"), overflow())
+    desk.server.add(overflow(), *[summary_or(None)] * 2, overflow())
     assert asyncio.run(desk.say("short")) == "failed"
 
     assert "prompt is too long" in desk.talk.last_turn.error.message

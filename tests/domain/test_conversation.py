@@ -378,3 +378,58 @@ def test_versions_of_commands_have_no_gaps(commands):
     versions = [event.originator_version for event in talk.pending_events]
     assert versions == list(range(1, talk.version + 1))
     assert b.state(Conversation.replay(None, talk.pending_events)) == b.state(talk)
+
+
+# -- the tree, by commands -----------------------------------------------------------------------
+
+
+def test_the_leaf_moves_only_to_entries(talk):
+    talk.append_prompt("a")
+    first = talk.leaf
+    talk.append_prompt("b")
+    talk.move_leaf(first)
+    assert talk.leaf == first
+
+    with pytest.raises(UnknownEntryError):
+        talk.move_leaf(1)
+
+
+def test_leaving_a_branch_says_where_it_ended(talk):
+    talk.append_prompt("a")
+    first = talk.leaf
+    talk.append_prompt("b")
+    left = talk.leaf
+
+    talk.leave_branch(first, "tried b")
+
+    assert (newest(talk).left, newest(talk).parent) == (left, first)
+    assert talk.leaf == newest(talk).originator_version
+
+
+def test_a_compaction_keeps_only_from_what_is_on_the_path(talk):
+    talk.append_prompt("a")
+    first = talk.leaf
+    talk.move_leaf(None)
+    talk.append_prompt("b")
+
+    with pytest.raises(UnknownEntryError):
+        talk.compact("s", first_kept=first, tokens_before=1, reason="full")
+    with pytest.raises(InvalidCommandError):
+        talk.compact(" ", first_kept=talk.leaf, tokens_before=1, reason="full")
+
+
+@pytest.mark.parametrize("label", ["7", "-1", " 12 "])
+def test_a_label_that_reads_as_a_version_is_refused(talk, label):
+    talk.append_prompt("a")
+
+    with pytest.raises(InvalidCommandError):
+        talk.label(talk.leaf, label)
+
+
+def test_only_a_prompt_that_is_queued_can_be_withdrawn(talk):
+    talk.queue_prompt("later")
+    (target,) = talk.queue
+    talk.withdraw_prompt(target)
+
+    with pytest.raises(InvalidCommandError):
+        talk.withdraw_prompt(target)

@@ -1,6 +1,7 @@
 """Markdown as it streams, and as it is shown."""
 
 import io
+import itertools
 
 import pytest
 from hypothesis import given
@@ -53,7 +54,7 @@ def rendered(*texts, width=60):
 def pieces_of(text, cuts=()):
     stream, finished = MarkdownStream(), []
     bounds = [0, *sorted(cuts), len(text)]
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in itertools.pairwise(bounds):
         finished.append(stream.feed(text[start:end]))
     return [*filter(None, finished), stream.finish()]
 

@@ -29,7 +29,12 @@ class Screen(RichScreen):
         self.file = io.StringIO()
         self.time = Clock()
         console = Console(
-            file=self.file, force_terminal=fancy, width=60, height=height, color_system=None, **options
+            file=self.file,
+            force_terminal=fancy,
+            width=60,
+            height=height,
+            color_system=None,
+            **options,
         )
         super().__init__(console, clock=self.time)
 
@@ -151,7 +156,9 @@ def test_control_characters_of_models_and_tools_are_made_visible(screen):
 
 
 def test_thinking_folds_into_one_line(screen):
-    screen.streamed({"type": "content_block_start", "content_block": {"type": "thinking", "thinking": ""}})
+    screen.streamed(
+        {"type": "content_block_start", "content_block": {"type": "thinking", "thinking": ""}}
+    )
     delta = {"type": "thinking_delta", "thinking": "one\ntwo"}
     screen.streamed({"type": "content_block_delta", "delta": delta})
     screen.time.now = 75.0
@@ -200,7 +207,9 @@ def test_a_running_tool_shows_how_long_and_its_last_line():
 
 def test_what_was_under_way_when_the_turn_was_interrupted_is_kept(screen):
     screen.streamed({"type": "content_block_start", "content_block": text("")})
-    screen.streamed({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "half an"}})
+    screen.streamed(
+        {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "half an"}}
+    )
     screen.turn_ended("interrupted", None)
 
     assert screen.text() == "half an\n\nInterrupted."
@@ -235,6 +244,8 @@ def test_unknown_blocks_and_events_are_no_trouble(screen):
 
 def test_images_are_named(screen):
     screen.tool_started(call(name="read"), "read a.png")
-    screen.tool_ended(call(name="read"), output([{"type": "image"}, {"type": "text", "text": "a.png"}]))
+    screen.tool_ended(
+        call(name="read"), output([{"type": "image"}, {"type": "text", "text": "a.png"}])
+    )
 
     assert "[image]\n  a.png" in screen.text()

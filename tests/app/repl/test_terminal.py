@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pexpect
@@ -96,9 +97,8 @@ def test_no_is_told_to_the_model_and_nothing_runs(here):
 
 def test_ctrl_c_stops_a_tool_and_its_children(here, home):
     terminal = Terminal(here, "--yes")
-    terminal.says("run: echo started; sleep 100; touch survived")
-    terminal.waits("started")
-    terminal.waits("started")
+    terminal.says("run: echo $((6*7000)); sleep 100; touch survived")
+    terminal.waits("  42000")
     terminal.child.sendintr()
     terminal.waits("Interrupted.")
     terminal.says("what did I ask you?")
@@ -138,9 +138,8 @@ def test_a_paste_of_many_lines_is_one_prompt(here, home):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_being_ended_during_a_turn_leaves_a_whole_log(here, home, number, code):
     terminal = Terminal(here, "--yes")
-    terminal.says("run: echo started; sleep 100")
-    terminal.waits("started")
-    terminal.waits("started")
+    terminal.says("run: echo $((6*7000)); sleep 100")
+    terminal.waits("  42000")
     os.kill(terminal.child.pid, number)
 
     assert terminal.ended()[0] == code
@@ -149,14 +148,13 @@ def test_being_ended_during_a_turn_leaves_a_whole_log(here, home, number, code):
 
 def test_the_terminal_going_away_leaves_a_whole_log(here, home):
     terminal = Terminal(here, "--yes")
-    terminal.says("run: echo started; sleep 100")
-    terminal.waits("started")
-    terminal.waits("started")
+    terminal.says("run: echo $((6*7000)); sleep 100")
+    terminal.waits("  42000")
     terminal.child.close(force=False)
     for _ in range(100):
         if '"interrupted"' in logs(home)[0]:
             break
-        terminal.child.delayafterclose and __import__("time").sleep(0.1)
+        time.sleep(0.1)
 
     assert '"interrupted"' in logs(home)[0]
 
