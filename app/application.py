@@ -109,15 +109,15 @@ class Conversations(Application[UUID]):
         conversation.clock = self.clock
         return conversation
 
-    def open(self, conversation_id: UUID) -> OpenConversation:
-        """Return a conversation at hand.
+    def open(self, conversation_id: UUID, *, version: Version | None = None) -> OpenConversation:
+        """Return a conversation at hand; as it was at *version*, it can only be looked at.
 
         Raises:
             NoSuchConversationError: the store has no event of it.
         """
-        at_hand = OpenConversation(self, conversation_id)
-        _ = at_hand.conversation
-        return at_hand
+        return OpenConversation(
+            self, conversation_id, conversation=self.get(conversation_id, version=version)
+        )
 
     def start(self, begin: Callable[[UUID, datetime], Conversation]) -> OpenConversation:
         """Return a new conversation at hand, made by *begin* from an id and a time.
@@ -179,11 +179,13 @@ class OpenConversation:
         conversations: Conversations,
         conversation_id: UUID,
         begin: Callable[[UUID, datetime], Conversation] | None = None,
+        *,
+        conversation: Conversation | None = None,
     ) -> None:
         self.id = conversation_id
         self._conversations = conversations
         self._begin = begin
-        self._conversation: Conversation | None = None
+        self._conversation = conversation
 
     @property
     def conversation(self) -> Conversation:

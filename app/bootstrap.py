@@ -70,6 +70,24 @@ class Workshop:
         """Return a new conversation, which is in the store from its first prompt on."""
         return self.conversations.start(self._begin)
 
+    async def rotate(self, old: OpenConversation, screen: Screen) -> OpenConversation:
+        """Return a new conversation that begins from a summary of *old* and its recent past.
+
+        Raises:
+            ModelError: there was no good summary; nothing was recorded.
+        """
+        carry_over = await self.compactor(old, screen).rotated()
+        source = old.conversation
+
+        def begin(conversation_id: UUID, timestamp: datetime) -> Conversation:
+            talk = self._begin(conversation_id, timestamp)
+            talk.change_thinking_level(source.thinking_level or "off")
+            return talk
+
+        new = self.conversations.start(begin)
+        new.record(carry_over)
+        return new
+
     def resume(self, conversation_id: UUID) -> OpenConversation:
         """Return an earlier conversation; what the flags say anew is recorded at once."""
         at_hand = self.conversations.open(conversation_id)

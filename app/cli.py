@@ -13,7 +13,19 @@ from typing import Any, NoReturn
 
 import click
 
-COMMANDS = ("list", "show", "log", "context", "verify", "fork")
+COMMANDS = (
+    "list",
+    "show",
+    "log",
+    "tree",
+    "context",
+    "verify",
+    "fork",
+    "rename",
+    "label",
+    "archive",
+    "stats",
+)
 
 
 class Commands(click.Group):

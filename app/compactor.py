@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from app.ports import Model, OpenConversation, Screen
     from domain.compaction import Cut
+    from domain.conversation import Conversation
     from domain.events import Entry
     from domain.messages import JsonObject
 
@@ -107,6 +108,21 @@ class Compactor:
         )
         self._screen.compacted(context_tokens(self._at_hand.conversation))
         return True
+
+    async def rotated(self, *, focus: str = "") -> Callable[[Conversation], None]:
+        """Return the command that begins a new conversation from a summary of this one.
+
+        Raises:
+            ModelError: there was no good summary, or there is nothing to summarise.
+        """
+        talk = self._at_hand.conversation
+        cut = find_cut(talk, self._room().keep)
+        if cut is None:
+            raise ModelError("there is nothing to compact yet", kind="nothing_to_compact")
+        self.spent = {}
+        self._screen.compacting(context_tokens(talk))
+        summary = await self._summarise(cut, focus)
+        return lambda new: new.carry_over(talk, summary, cut.first_kept)
 
     async def summary_of(self, entries: Sequence[Entry], *, focus: str = "") -> str:
         """Return a summary of *entries*, a branch for example. Nothing is recorded.

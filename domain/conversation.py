@@ -449,6 +449,38 @@ class Conversation(BaseAggregate[UUID]):
             reason=reason,
         )
 
+    def carry_over(self, source: Conversation, summary: str, first_kept: Version) -> None:
+        """Begin, in a new conversation, from a summary of *source* and its path from *first_kept*.
+
+        The huge log can be left behind: this one needs nothing of it, and says where it is from.
+
+        Raises:
+            UnknownEntryError: *first_kept* is not on the path of *source*.
+        """
+        kept = [e for e in source.path(source.leaf) if e.originator_version >= first_kept]
+        if not kept or kept[0].originator_version != first_kept:
+            raise UnknownEntryError(first_kept)
+        self._append(events.Compacted, summary=valid(summary), first_kept=None, reason="rotation")
+        for entry in kept:
+            match entry:
+                case MessageAppended(message=message, model=model, stop_reason=stop_reason):
+                    # What it cost, and the request behind it, belong to the source.
+                    self._append(
+                        MessageAppended, message=message, model=model, stop_reason=stop_reason
+                    )
+                case events.BranchSummarized(summary=text):
+                    self._append(
+                        events.NoteAppended, kind="branch summary", content=text, visible=True
+                    )
+                case events.NoteAppended(kind=kind, content=text, visible=visible):
+                    self.append_note(kind, text, visible=visible)
+        self._trigger(
+            events.Forked,
+            source_id=source.id,
+            source_version=source.version,
+            entry=source.leaf,
+        )
+
     def append_note(self, kind: str, content: str, *, visible: bool) -> None:
         """Append something that is no message; *visible* says whether the model sees it."""
         self._append(events.NoteAppended, kind=valid(kind), content=valid(content), visible=visible)

@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING
+
 import click
 
 from app import bootstrap, references
+from app.errors import NoCredentialsError
 from app.settings import settings
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from app.application import Conversations
+    from app.settings import Settings
 
 
 @click.command("fork")
 @click.argument("reference", metavar="ID[@ENTRY]")
+@click.option("--compact", is_flag=True, help="Begin from a summary and the recent past only.")
+@click.option("--offline", is_flag=True, help="Let the offline model write the summary.")
 @click.pass_obj
-def command(store: str | None, *, reference: str) -> None:
+def command(store: str | None, *, reference: str, compact: bool, offline: bool) -> None:
     """Copy a conversation up to ENTRY (or all of it), and print the id of the copy."""
     wanted, entry = references.split(reference)
-    with bootstrap.conversations(settings(store=store)) as conversations:
+    chosen = settings(store=store, offline=offline)
+    if compact and bootstrap.is_offline(chosen) and not offline:
+        raise NoCredentialsError
+    with bootstrap.conversations(chosen) as conversations:
         source = references.conversation_id(conversations, wanted)
         version = None
         if entry is not None:
             version = references.entry_version(conversations.get(source), entry)
-        click.echo(str(conversations.fork(source, version)))
+        if compact:
+            click.echo(str(asyncio.run(_rotated(chosen, conversations, source, version))))
+        else:
+            click.echo(str(conversations.fork(source, version)))
+
+
+async def _rotated(
+    chosen: Settings, conversations: Conversations, source: UUID, version: int | None
+) -> UUID:
+    from app.one_turn import SilentScreen  # noqa: PLC0415 - only with a model
+
+    async with bootstrap.model(chosen) as model:
+        workshop = bootstrap.Workshop(chosen, conversations, model)
+        old = conversations.open(source, version=version)
+        return (await workshop.rotate(old, SilentScreen())).id

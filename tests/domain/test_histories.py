@@ -22,15 +22,18 @@ from tests.strategies import TEXTS, json_objects
 IDS = st.sampled_from(["a", "b", "a_2", "a.b", "a:b", "functions.bash:0", "toolu_1"])
 mapper = ConversationMapper(JSONTranscoder())
 
+calls = st.builds(
+    lambda call_id, name, x: {**b.tool_use(call_id, name), "input": x},
+    IDS,
+    st.sampled_from(["bash", "a b"]),
+    json_objects,
+)
 answer_blocks = st.lists(
     st.one_of(
+        calls,
+        calls,
+        calls,
         TEXTS.map(b.text),
-        st.builds(
-            lambda i, n, x: {**b.tool_use(i, n), "input": x},
-            IDS,
-            st.sampled_from(["bash", "a b"]),
-            json_objects,
-        ),
         st.builds(b.thinking, TEXTS, st.sampled_from(["signed", "signed", ""])),
         st.just(b.redacted()),
         st.just({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}),
@@ -65,8 +68,37 @@ class Histories(RuleBasedStateMachine):
         self.talk.append_prompt(said)
         self.save()
 
+    @rule(
+        content=answer_blocks, stop_reason=st.sampled_from(["end_turn", "tool_use", "max_tokens"])
+    )
+    def answer(self, content, stop_reason):
+        request, version = self.ask()
+        self.talk.append_answer(
+            content,
+            stop_reason=stop_reason,
+            usage={"input_tokens": 3},
+            request_digest=digest(request),
+            request_version=version,
+        )
+        self.save()
+
+    @rule(kept=TEXTS, outcome=st.sampled_from(["interrupted", "failed"]))
+    def cut_short(self, kept, outcome):
+        request, version = self.ask()
+        if kept.strip():
+            self.talk.append_answer(
+                [b.text(kept)],
+                stop_reason=outcome,
+                request_digest=digest(request),
+                request_version=version,
+            )
+        self.talk.end_turn(outcome, error=TurnError("error", "it \ud83d broke"))
+        self.save()
+
     def ask(self):
         """Make the request, as the agent does, and check it."""
+        if not self.users_turn():
+            self.prompt("go on")
         request = context(self.talk, self.talk.leaf)
         facts = (self.talk.model, self.talk.instructions)
         assert violations(request) == []
@@ -74,7 +106,13 @@ class Histories(RuleBasedStateMachine):
         self.requests[self.talk.leaf] = (request, facts)
         return request, self.talk.version
 
+    def users_turn(self):
+        """Whether there is something to answer: no open call, and the user has the last word."""
+        last = context(self.talk, self.talk.leaf)["messages"][-1]["content"]
+        return last != [b.text(CONTINUE)] and not self.talk.open_calls()
+
     def check_prefix(self, request, facts):
+        """Compare with the newest request of this branch, unless something came in between."""
         for entry in reversed(self.talk.path(self.talk.leaf)):
             if entry.originator_version in self.requests:
                 previous, then = self.requests[entry.originator_version]
@@ -84,54 +122,37 @@ class Histories(RuleBasedStateMachine):
             if isinstance(entry, Compacted):
                 return
 
-    @precondition(lambda self: self.users_turn())
-    @rule(
-        content=answer_blocks, stop_reason=st.sampled_from(["end_turn", "tool_use", "max_tokens"])
-    )
-    def answer(self, content, stop_reason):
-        request, version = self.ask()
-        self.talk.append_answer(
-            content, stop_reason=stop_reason, usage={"input_tokens": 3},
-            request_digest=digest(request), request_version=version,
-        )  # fmt: skip
-        self.save()
-
-    @precondition(lambda self: self.users_turn())
-    @rule(
-        kept=st.lists(TEXTS.map(b.text), max_size=1),
-        outcome=st.sampled_from(["interrupted", "failed"]),
-    )
-    def cut_short(self, kept, outcome):
-        request, version = self.ask()
-        if kept and kept[0]["text"].strip():
-            self.talk.append_answer(
-                kept, stop_reason=outcome, request_digest=digest(request), request_version=version
-            )
-        self.talk.end_turn(outcome, error=TurnError("error", "it \ud83d broke"))
-        self.save()
-
-    def users_turn(self):
-        """Whether there is something to answer: no open call, and the user has the last word."""
-        last = context(self.talk, self.talk.leaf)["messages"][-1]["content"]
-        return last != [b.text(CONTINUE)] and not self.talk.open_calls()
-
     @precondition(lambda self: self.talk.open_calls())
-    @rule(data=st.data())
-    def start_tool(self, data):
-        self.talk.start_tool(data.draw(st.sampled_from(self.talk.open_calls())).id)
-        self.save()
-
-    @precondition(lambda self: self.talk.open_calls())
-    @rule(data=st.data(), output=outputs, is_error=st.booleans())
-    def end_tool(self, data, output, is_error):
+    @rule(data=st.data(), output=outputs, is_error=st.booleans(), how=st.sampled_from("sse"))
+    def run_tool(self, data, output, is_error, how):
+        """Start a tool (s), or let one end (e), in any order."""
         call = data.draw(st.sampled_from(self.talk.open_calls()))
-        self.talk.append_tool_result(call.id, output, is_error=is_error)
+        if how == "s":
+            self.talk.start_tool(call.id)
+        else:
+            self.talk.append_tool_result(call.id, output, is_error=is_error)
         self.save()
 
-    @rule()
-    def close(self):
-        self.talk.close_open_calls()
-        self.talk.end_turn("interrupted")
+    @rule(output=outputs)
+    def run_all_tools(self, output):
+        for call in self.talk.open_calls()[::-1]:
+            self.talk.start_tool(call.id)
+            self.talk.append_tool_result(call.id, output)
+        self.save()
+
+    @rule(said=TEXTS.filter(str.strip), how=st.sampled_from(["close", "note", "hidden", "queue"]))
+    def aside(self, said, how):
+        match how:
+            case "close":
+                self.talk.close_open_calls()
+                self.talk.end_turn("interrupted")
+            case "note" | "hidden":
+                self.talk.append_note("shell", said, visible=how == "note")
+            case "queue":
+                self.talk.queue_prompt(said)
+                target, said = next(iter(self.talk.queue.items()))
+                self.talk.withdraw_prompt(target)
+                self.prompt(said)
         self.save()
 
     @rule()
@@ -139,9 +160,9 @@ class Histories(RuleBasedStateMachine):
         self.talk = self.replayed()
         self.talk.clock = b.Clock(self.talk.modified_on)
 
-    @rule(command=st.sampled_from(["model", "other model", "thinking", "instructions", "name"]))
-    def change(self, command):
-        match command:
+    @rule(what=st.sampled_from(["model", "other model", "thinking", "instructions", "name"]))
+    def change(self, what):
+        match what:
             case "model":
                 self.talk.change_model(b.MODEL, max_tokens=1000)
             case "other model":
@@ -154,42 +175,19 @@ class Histories(RuleBasedStateMachine):
                 self.talk.rename("a \ud83d name")
         self.save()
 
-    @rule(data=st.data())
-    def move(self, data):
-        self.talk.move_leaf(data.draw(st.sampled_from([None, *self.talk.entries])))
-        self.save()
-
     @precondition(lambda self: self.talk.leaf is not None)
-    @rule(data=st.data())
-    def leave_branch(self, data):
-        self.talk.leave_branch(data.draw(st.sampled_from([None, *self.talk.entries])), "a try")
-        self.save()
-
-    @precondition(lambda self: self.talk.leaf is not None)
-    @rule(data=st.data())
-    def compact(self, data):
+    @rule(data=st.data(), how=st.sampled_from(["move", "move", "leave", "compact"]))
+    def jump(self, data, how):
         path = [entry.originator_version for entry in self.talk.path(self.talk.leaf)]
-        kept = data.draw(st.sampled_from([None, *path]))
-        self.talk.compact("the past", first_kept=kept, tokens_before=9, reason="full")
-        self.save()
-
-    @rule(content=TEXTS, visible=st.booleans())
-    def note(self, content, visible):
-        self.talk.append_note("shell", content, visible=visible)
-        self.save()
-
-    @rule(said=TEXTS.filter(str.strip))
-    def queue(self, said):
-        self.talk.queue_prompt(said)
-        self.save()
-
-    @precondition(lambda self: self.talk.queue)
-    @rule()
-    def deliver(self):
-        target, said = next(iter(self.talk.queue.items()))
-        self.talk.withdraw_prompt(target)
-        self.talk.close_open_calls()
-        self.talk.append_prompt(said)
+        chosen = path if how == "compact" else self.talk.entries
+        target = data.draw(st.sampled_from([None, *chosen]))
+        match how:
+            case "move":
+                self.talk.move_leaf(target)
+            case "leave":
+                self.talk.leave_branch(target, "a try")
+            case "compact":
+                self.talk.compact("the past", first_kept=target, tokens_before=9, reason="full")
         self.save()
 
     # -- what always holds -------------------------------------------------------------------------
@@ -217,7 +215,7 @@ class Histories(RuleBasedStateMachine):
                 self.rebuild(entry)
 
 
-Histories.TestCase.settings = settings(max_examples=100, stateful_step_count=25)
+Histories.TestCase.settings = settings(max_examples=150, stateful_step_count=25)
 
 
 class TestEveryHistoryExtendsItsPrefixReplaysAndCanBeRebuilt(Histories.TestCase):

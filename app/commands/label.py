@@ -1,0 +1,24 @@
+"""``leftfold label``: give an entry a name of its own."""
+
+from __future__ import annotations
+
+import click
+
+from app import bootstrap, references
+from app.errors import UsageError
+from app.settings import settings
+
+
+@click.command("label")
+@click.argument("reference", metavar="ID@ENTRY")
+@click.argument("text", default="")
+@click.pass_obj
+def command(store: str | None, *, reference: str, text: str) -> None:
+    """Label an entry; without TEXT the label is taken away."""
+    wanted, entry = references.split(reference)
+    if entry is None:
+        raise UsageError("say which entry: ID@ENTRY")
+    with bootstrap.conversations(settings(store=store)) as conversations:
+        at_hand = conversations.open(references.conversation_id(conversations, wanted))
+        target = references.entry_version(at_hand.conversation, entry)
+        at_hand.record(lambda talk: talk.label(target, text))

@@ -1,0 +1,97 @@
+"""``leftfold stats``: messages, tokens and cost, per conversation, model and branch."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from app import bootstrap, references
+from app.repl.plain import plain
+from app.settings import settings
+from domain import tree
+from domain.projections.usage import by_model, own_entries, usage_of
+
+if TYPE_CHECKING:
+    from domain.conversation import Conversation
+    from domain.projections.usage import Usage
+
+
+@click.command("stats")
+@click.argument("reference", metavar="[ID]", required=False)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a conversation.")
+@click.pass_obj
+def command(store: str | None, *, reference: str | None, as_json: bool) -> None:
+    """Show what was spent in one conversation, or in each."""
+    with bootstrap.conversations(settings(store=store)) as conversations:
+        ids = list(conversations.ids())
+        if reference is not None:
+            ids = [references.conversation_id(conversations, reference)]
+        for conversation_id in ids:
+            found = statistics(conversations.get(conversation_id))
+            click.echo(json.dumps(found) if as_json else text_of(found))
+
+
+def statistics(talk: Conversation) -> dict[str, object]:
+    """Return what a conversation spent itself: a fork counts from where it was forked."""
+    from infrastructure.model.prices import cost  # noqa: PLC0415 - half a second
+
+    entries = own_entries(talk)
+    inherited = talk.origin.originator_version if talk.origin else 0
+    lost = [turn.lost for turn in talk.turns if turn.originator_version > inherited]
+    leaves = set(talk.entries) - {parent for parent in talk.parents.values() if parent}
+    branches = {
+        leaf: [e for e in talk.path(leaf) if e.originator_version > inherited]
+        for leaf in sorted(leaves)
+    }
+    return {
+        "id": str(talk.id),
+        "name": talk.name,
+        "events": talk.version,
+        "messages": len(talk.messages()),
+        "total": _object(usage_of(entries, cost, lost=lost)),
+        "models": {model: _object(used) for model, used in by_model(entries, cost).items()},
+        "branches": {
+            str(leaf): _object(usage_of(branch, cost)) | {"entries": len(branch)}
+            for leaf, branch in branches.items()
+        },
+        "leaf": talk.leaf,
+        "depth": len(tree.path(talk.parents, talk.leaf)),
+    }
+
+
+def _object(used: Usage) -> dict[str, object]:
+    share = used.cached_share
+    return used._asdict() | {
+        "cost": None if used.cost is None else float(used.cost),
+        "seconds": round(used.seconds, 3),
+        "cached_share": None if share is None else round(share, 3),
+    }
+
+
+def text_of(found: dict[str, object]) -> str:
+    """Return the statistics of one conversation for people."""
+    head = f"{found['id']}  {plain(str(found['name'] or ''))}".rstrip()
+    lines = [head, f"  {found['events']} events, {found['messages']} messages on the path"]
+    rows: list[tuple[str, object]] = [("total", found["total"])]
+    for group, title in (("models", ""), ("branches", "branch ending at ")):
+        items = found[group]
+        assert isinstance(items, dict)
+        if group == "models" or len(items) > 1:
+            rows += [(f"{title}{name}", used) for name, used in items.items()]
+    return "\n".join([*lines, *(_row(plain(name), used) for name, used in rows)])
+
+
+def _row(name: str, used: object) -> str:
+    assert isinstance(used, dict)
+    tokens, cost, share = used["tokens"], used["cost"], used["cached_share"]
+    read = tokens.get("cache_read_input_tokens", 0)
+    sent = tokens.get("input_tokens", 0) + read + tokens.get("cache_creation_input_tokens", 0)
+    parts = [f"{sent:,} tokens in", f"{tokens.get('output_tokens', 0):,} out"]
+    if share:
+        parts.append(f"{share:.0%} from the cache")
+    parts.append(f"{used['tool_calls']} tool calls ({used['failed_calls']} failed)")
+    parts.append(f"{used['seconds']:.1f} s")
+    parts.append("cost unknown" if cost is None else f"${cost:.4f}")
+    return f"  {name:24} " + ", ".join(parts)

@@ -1,0 +1,42 @@
+"""``leftfold tree``: branches, labels and the leaf of one conversation."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from app import bootstrap, references
+from app.repl.plain import plain
+from app.settings import settings
+from domain.projections.outline import outline
+
+if TYPE_CHECKING:
+    from domain.projections.outline import Row
+
+_WIDTH = 100
+_DEEPEST = 12
+
+
+@click.command("tree")
+@click.argument("reference", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object an entry.")
+@click.pass_obj
+def command(store: str | None, *, reference: str, as_json: bool) -> None:
+    """Show the tree: ● on the way to the leaf, ○ beside it, · summarised, ◀ the leaf."""
+    with bootstrap.conversations(settings(store=store)) as conversations:
+        talk = conversations.get(references.conversation_id(conversations, reference))
+    for row in outline(talk):
+        click.echo(json.dumps(row._asdict()) if as_json else line(row))
+
+
+def line(row: Row) -> str:
+    """Return one row for people."""
+    mark = "·" if row.is_compacted else "●" if row.is_on_path else "○"
+    indent = "│ " * min(row.depth, _DEEPEST)
+    label = f" [{row.label}]" if row.label else ""
+    leaf = " ◀ leaf" if row.is_leaf else ""
+    text = f"{row.version:6} {indent}{mark} {row.kind:10}{plain(label)} {plain(row.text)}"
+    room = _WIDTH - len(leaf)
+    return (text if len(text) <= room else text[: room - 1] + "…") + leaf

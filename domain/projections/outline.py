@@ -1,0 +1,101 @@
+"""The outline: the whole tree as rows, the line to the leaf straight, other branches indented."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from domain import tree
+from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
+from domain.messages import TextBlock, ToolResultBlock, ToolUseBlock
+from domain.projections.context import live_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from domain.conversation import Conversation
+    from domain.events import Version
+
+
+class Row(NamedTuple):
+    """One entry. *depth* is 0 on the line to the leaf, and one more for each branch off it.
+
+    *is_compacted* says that the entry is on the path, but a summary stands for it in the context.
+    """
+
+    version: Version
+    parent: Version | None
+    depth: int
+    kind: str
+    text: str
+    label: str | None
+    is_on_path: bool
+    is_leaf: bool
+    is_compacted: bool
+
+
+def outline(conversation: Conversation) -> Iterator[Row]:
+    """Yield a row for every entry, parents before their children."""
+    path = conversation.path(conversation.leaf)
+    on_path = {entry.originator_version for entry in path}
+    live = {entry.originator_version for entry in live_entries(path)}
+    children = tree.children(conversation.parents)
+    # Side branches come before the line that goes on: so the outline ends at the leaf.
+    waiting = _below(children.get(None, []), 0, on_path)
+    while waiting:
+        version, depth = waiting.pop()
+        kind, text = _gist(conversation.entries[version])
+        yield Row(
+            version=version,
+            parent=conversation.parents[version],
+            depth=depth,
+            kind=kind,
+            text=text,
+            label=conversation.labels.get(version),
+            is_on_path=version in on_path,
+            is_leaf=version == conversation.leaf,
+            is_compacted=version in on_path and version not in live,
+        )
+        waiting += _below(children.get(version, []), depth, on_path)
+
+
+def _below(siblings: list[Version], depth: int, on_path: set[Version]) -> list[tuple[Version, int]]:
+    """Return *siblings* with their depths, the last to be shown first.
+
+    The line that goes on is the one on the path, or else the newest.
+    """
+    ordered = sorted(siblings, key=lambda version: (version in on_path, version), reverse=True)
+    return [(version, depth + (place > 0)) for place, version in enumerate(ordered)]
+
+
+def _gist(entry: Entry) -> tuple[str, str]:
+    """Return what an entry is and, on one line, what it says."""
+    match entry:
+        case Compacted(summary=text):
+            return "compaction", _one_line(text)
+        case BranchSummarized(summary=text):
+            return "summary", _one_line(text)
+        case NoteAppended(content=text):
+            return "note", _one_line(text)
+        case MessageAppended():
+            return _message_gist(entry)
+        case _:
+            return entry.TOPIC, ""
+
+
+def _message_gist(entry: MessageAppended) -> tuple[str, str]:
+    said: list[str] = []
+    kind: str = entry.view.role
+    for part in entry.view.content:
+        match part:
+            case TextBlock(text=text):
+                said.append(text)
+            case ToolUseBlock(name=name, input=arguments):
+                said.append(f"→ {name} {' '.join(str(value) for value in arguments.values())}")
+            case ToolResultBlock():
+                kind = "result"
+                said.append(part.text)
+    return kind, _one_line(" ".join(said))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text[:400].split())
