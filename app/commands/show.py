@@ -27,8 +27,7 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
             row = item._asdict() | {"timestamp": item.timestamp.isoformat()}
             click.echo(json.dumps(row))
         return
-    from rich.console import Console  # noqa: PLC0415 - not needed for --json
-
+    from app.repl.console import console  # noqa: PLC0415 - rich is not needed for --json
     from app.repl.transcript_view import show_transcript  # noqa: PLC0415
 
-    show_transcript(Console(), items)
+    show_transcript(console(), items)

@@ -96,12 +96,8 @@ async def _repl(workshop: Workshop, at_hand: OpenConversation) -> int:
             console=terminal,
             screen=RichScreen(terminal),
             prompts=prompts(workshop.settings.home / "history"),
-            conversations=workshop.conversations,
+            workshop=workshop,
             at_hand=at_hand,
-            begin_new=workshop.begin_new,
-            make_agent=lambda at_hand, screen, approver: workshop.agent(
-                at_hand, approver=approver, screen=screen
-            ),
             make_approver=approver,
             banner=banner(workshop, at_hand.conversation),
             is_debugging=bool(os.environ.get("LEFTFOLD_DEBUG")),

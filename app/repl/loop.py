@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from app.agent import Agent
-    from app.application import Conversations, OpenConversation
+    from app.application import OpenConversation
+    from app.bootstrap import Workshop
     from app.ports import Approver, Screen
     from app.repl.prompt import Prompts
     from app.repl.screen import ReplScreen
@@ -55,10 +56,8 @@ class ReplContext:
         console: Where it prints.
         screen: Who watches the turns.
         prompts: Where prompts come from.
-        conversations: The application.
+        workshop: Makes conversations, and the agents that work in them.
         at_hand: The conversation to talk in: new, or resumed.
-        begin_new: Makes another one.
-        make_agent: Makes the agent of a conversation, when its first turn begins.
         make_approver: Makes the approver of a conversation: what it was told once holds in that
             conversation only.
         banner: What is said first.
@@ -68,10 +67,8 @@ class ReplContext:
     console: Console
     screen: TurnScreen
     prompts: Prompts
-    conversations: Conversations
+    workshop: Workshop
     at_hand: OpenConversation
-    begin_new: Callable[[], OpenConversation]
-    make_agent: Callable[[OpenConversation, Screen, Approver], Agent]
     make_approver: Callable[[OpenConversation], Approver]
     banner: str = ""
     is_debugging: bool = False
@@ -95,7 +92,7 @@ class Repl:
         self._has_failed = False
         self._offered = ""  # the default of the next prompt
         self._current: asyncio.Task[Any] | None = None
-        self._is_in_turn = False
+        self._is_at_work = False
 
     # -- for commands --------------------------------------------------------------------------
 
@@ -114,6 +111,10 @@ class Repl:
         """Return the conversation at hand if the store has it."""
         talk = self.at_hand.conversation
         return None if talk.pending_events else talk
+
+    def offer(self, text: str) -> None:
+        """Put *text* into the next prompt, to be edited."""
+        self._offered = text
 
     def say(self, text: str, style: str = "") -> None:
         """Print *text*, whoever it comes from."""
@@ -163,22 +164,33 @@ class Repl:
         if command is None:
             await self._take_turn(prompt)
         else:
-            task = await self._finished(slash.run(self, *command))
-            if not task.cancelled() and (error := task.exception()) is not None:
-                self._explain(error)
+            await self._obey(*command)
         if self._exit_code is None:
             self.console.line()
+
+    async def _obey(self, name: str, arguments: str) -> None:
+        """Run a command; Ctrl+C stops it as it stops a turn."""
+        self._is_at_work = True
+        try:
+            task = await self._finished(slash.run(self, name, arguments))
+        finally:
+            self._is_at_work = False
+            self.context.screen.rest()
+        if not task.done() or task.cancelled():
+            say(self.console, "Interrupted.", "yellow")
+        elif (error := task.exception()) is not None:
+            self._explain(error)
 
     # -- a turn --------------------------------------------------------------------------------
 
     async def _take_turn(self, prompt: str) -> None:
         since = self._version()
-        self._is_in_turn = True
+        self._is_at_work = True
         try:
             with quiet_terminal():
                 task = await self._finished(self._turn(prompt))
         finally:
-            self._is_in_turn = False
+            self._is_at_work = False
             self.context.screen.rest()
         if not task.done() or task.cancelled():
             say(self.console, "Interrupted.", "yellow")
@@ -194,7 +206,9 @@ class Repl:
         context = self.context
         if self._agent is None:
             approver = context.make_approver(self.at_hand)
-            self._agent = context.make_agent(self.at_hand, context.screen, approver)
+            self._agent = context.workshop.agent(
+                self.at_hand, approver=approver, screen=context.screen
+            )
         context.screen.turn_started()
         return await self._agent.run_turn(prompt)
 
@@ -254,7 +268,7 @@ class Repl:
         return task
 
     def _on_interrupt(self) -> None:
-        if not self._is_in_turn or (self._current is not None and self._current.cancelling()):
+        if not self._is_at_work or (self._current is not None and self._current.cancelling()):
             self.leave(INTERRUPTED)
         self._stop()
 

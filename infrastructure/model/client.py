@@ -7,6 +7,7 @@ The SDK takes a second to import, so it is imported when the first client is mad
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import threading
@@ -83,9 +84,8 @@ class AnthropicModel:
         Raises:
             ModelError: there is no answer, or it broke off.
         """
-        import anthropic  # noqa: PLC0415 - a second of start-up
-        import httpx2  # noqa: PLC0415
-
+        # A second of start-up, in a thread: Ctrl+C must work meanwhile.
+        anthropic, httpx2 = await asyncio.to_thread(_slow_imports)
         try:
             if self._client is None:
                 self._client = anthropic.AsyncAnthropic(**self._options)
@@ -107,6 +107,13 @@ class AnthropicModel:
         if self._client is not None:
             await self._client.close()
             self._client = None
+
+
+def _slow_imports() -> tuple[Any, Any]:
+    import anthropic  # noqa: PLC0415
+    import httpx2  # noqa: PLC0415
+
+    return anthropic, httpx2
 
 
 def _model_error(error: Any) -> ModelError:

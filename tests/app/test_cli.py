@@ -544,24 +544,24 @@ def test_the_first_conversation_of_a_person_without_a_key(tmp_path, request_, qu
     (program.cwd / "apples.txt").touch()
     (program.cwd / "pears.txt").touch()
     with Terminal(program) as terminal:
-        terminal.sees("Offline (no ANTHROPIC_API_KEY is set)", "leftfold> ")
+        terminal.sees("Offline (no ANTHROPIC_API_KEY is set)", "leftfold>")
         terminal.says(request_)
-        terminal.sees("Allow ", "ls", "[n]o ")
+        terminal.sees("Allow ", "ls", "[n]o")
         assert not program.has_logged(lambda found: "ToolStarted" in [e["topic"] for e in found])
         terminal.types("y")
         terminal.sees("apples.txt", "pears.txt")
         until(lambda: topics(program.log())[-1] == "TurnEnded")
-        terminal.sees("leftfold> ")
+        terminal.sees("leftfold>")
         terminal.says("q")
         assert terminal.leaves() == 0
 
     assert f"To resume: leftfold -r {program.id()}" in terminal.text
     assert "Traceback" not in terminal.text
     with Terminal(program, "-c") as terminal:
-        terminal.sees("Restored 4 messages", "leftfold> ")
+        terminal.sees("Restored 4 messages", "leftfold>")
         terminal.says(question)
         until(lambda: topics(program.log()).count("TurnEnded") == 2)
-        terminal.sees("leftfold> ")
+        terminal.sees("leftfold>")
         terminal.says("q")
         assert terminal.leaves() == 0
 

@@ -67,12 +67,25 @@ class Step:
         return []
 
 
+@dataclass
+class Ack:
+    """That a step was done: its notification ids, and what they belong to."""
+
+    ids: list = field(default_factory=list)
+    epoch: str = ""
+
+
 class Recorders:
     """What a program has open."""
 
     def __init__(self, folder, *, durable=True):
         self.process = JSONLProcessRecorder(Store(folder, durable=durable))
         self.snapshots = JSONLSnapshotRecorder(Store(folder / ".snapshots", durable=False))
+
+    def do(self, step):
+        """Carry out *step*, and acknowledge it."""
+        ids = step.act(self)
+        return Ack(list(ids or ()), self.process.store.notifications.epoch.hex())
 
     def close(self):
         self.process.store.close()
@@ -117,29 +130,15 @@ def copied_to(conversation, events):
 STEPS = tuple(_history())
 
 
-@dataclass
-class Ack:
-    """That a step was done: its notification ids, and what they belong to."""
-
-    ids: list = field(default_factory=list)
-    epoch: str = ""
-
-
-def run(folder, *, acknowledge, steps=STEPS, durable=True, cold=False):
-    """Carry out *steps*; *cold*: each as by a program that has just started."""
+def run(folder, steps=STEPS, *, durable=True):
+    """Carry out *steps*; return what is open and the acknowledgements."""
     recorders = Recorders(folder, durable=durable)
-    for step in steps:
-        if cold:
-            recorders.close()
-            recorders = Recorders(folder, durable=durable)
-        ids = step.act(recorders)
-        acknowledge(Ack(list(ids or ()), recorders.process.store.notifications.epoch.hex()))
-    recorders.close()
+    return recorders, [recorders.do(step) for step in steps]
 
 
 def damaged_before(folder, hurt):
     """Make a store with three events whose log ends as a crash may leave it."""
-    run(folder, acknowledge=lambda _: None, steps=STEPS[:1], durable=False)
+    run(folder, STEPS[:1], durable=False)[0].close()
     log = folder / f"{A}.jsonl"
     whole = log.read_bytes()
     log.write_bytes(whole[:-1] if hurt == "without its newline" else whole + TAILS[hurt])

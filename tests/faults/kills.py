@@ -1,8 +1,8 @@
 """Kill a program at every system call that touches the store, one after the other.
 
-    python -m tests.faults.kills FOLDER SWEEP
+    python -m tests.faults.kills FOLDER SWEEP…
 
-runs one of the sweeps below and prints what came of it as JSON. It is a process of its own because
+runs the sweeps below and prints what came of each as JSON. It is a process of its own because
 it forks: the program that is killed starts warm, so a kill costs milliseconds.
 """
 
@@ -34,51 +34,73 @@ class Channel:
             return [json.loads(line) for line in file]
 
 
-def sweep(root, program, check, *, prepare=lambda folder: None, numbers=None):
-    """Run *program*(folder, say) in *root*, killed at each call; *check*(folder, heard) each time.
+def sweep(root, begin, program, check, *, prepare=lambda folder: None):
+    """Run *program* after *begin*, killed at each of its calls; *check*(folder, heard) each time.
 
     Returns the number of kills, and what went wrong.
     """
     kills, failures = 0, []
-    for number in numbers or range(1, LIMIT):
+    for number in range(1, LIMIT):
         folder = root / "store"
         shutil.rmtree(root, ignore_errors=True)
-        root.mkdir()
+        root.mkdir(parents=True)
         prepare(folder)
         channel = Channel()
-        where = killed_at(number, folder, lambda: program(folder, channel.say))  # noqa: B023
+        where = killed_at(
+            number,
+            folder,
+            lambda: begin(folder, channel.say),  # noqa: B023
+            lambda begun: program(begun, channel.say),  # noqa: B023
+        )
         heard = channel.heard()
         try:
             check(folder, heard)
         except Exception:
             failures.append(f"kill {number}, {where}, after {len(heard)}:\n{traceback.format_exc()}")
         if where is None:
-            break
+            return kills, failures
         kills += 1
-    return {"kills": kills, "acknowledged": len(heard), "failures": failures}
+    raise AssertionError("it never ended")
 
 
 # -- the recorder --------------------------------------------------------------------------------
 
 
-def recorder(root, *, cold=False):
-    """Every kind of save, from nothing."""
+def recorder(root, *, cold=False, steps=history.STEPS):
+    """Every kind of save, from nothing; each step by a program that has run, or has just started."""
+    kills, failures = 0, []
+    for done, step in enumerate(steps):
 
-    def program(folder, say):
-        history.run(folder, acknowledge=lambda ack: say(vars(ack)), cold=cold)
+        def begin(folder, say, done=done):
+            recorders, acks = history.run(folder, steps[:done])
+            for ack in acks:
+                say(vars(ack))
+            if cold:
+                recorders.close()
+                recorders = history.Recorders(folder)
+            return recorders
 
-    def check(folder, heard):
-        history.check(folder, [history.Ack(**ack) for ack in heard])
+        def program(recorders, say, step=step):
+            say(vars(recorders.do(step)))
+            recorders.close()
 
-    return sweep(root, program, check)
+        more, wrong = sweep(root, begin, program, _check_history)
+        kills += more
+        failures += [f"{step.name}, {text}" for text in wrong]
+    return kills, failures
+
+
+def _check_history(folder, heard):
+    history.check(folder, [history.Ack(**ack) for ack in heard])
 
 
 def hurt_recorder(root, tail):
     """The next saves to a log whose end a crash has hurt."""
     steps = history.STEPS[1:3]
 
-    def program(folder, say):
-        history.run(folder, acknowledge=lambda ack: say(vars(ack)), steps=steps)
+    def program(recorders, say):
+        for step in steps:
+            say(vars(recorders.do(step)))
 
     def check(folder, heard):
         history.check(
@@ -89,21 +111,27 @@ def hurt_recorder(root, tail):
             damages=history.LEFT_BY_A_CRASH | history.SEALED,
         )
 
-    return sweep(root, program, check, prepare=lambda f: history.damaged_before(f, tail))
+    return sweep(
+        root,
+        lambda folder, _: history.Recorders(folder),
+        program,
+        check,
+        prepare=lambda folder: history.damaged_before(folder, tail),
+    )
 
 
 SWEEPS = {
-    "recorder": recorder,
-    "cold recorder": lambda root: recorder(root, cold=True),
-    **{
-        tail: lambda root, tail=tail: hurt_recorder(root, tail) for tail in history.TAILS
-    },
+    "warm": recorder,
+    "cold": lambda root: recorder(root, cold=True),
+    **{tail: lambda root, tail=tail: hurt_recorder(root, tail) for tail in history.TAILS},
 }
 
 
 def main():
-    root, name = Path(sys.argv[1]), sys.argv[2]
-    print(json.dumps(SWEEPS[name](root)))
+    root = Path(sys.argv[1])
+    for name in sys.argv[2:]:
+        kills, failures = SWEEPS[name](root)
+        print(json.dumps({"sweep": name, "kills": kills, "failures": failures}), flush=True)
 
 
 if __name__ == "__main__":

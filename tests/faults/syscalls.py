@@ -31,39 +31,42 @@ class _Info(ctypes.Structure):
     ]
 
 
+if AVAILABLE:
+    _libc_ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+    _libc_ptrace.restype = ctypes.c_long
+    _libc_ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+
 def _ptrace(request, pid, address, data):
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.ptrace.restype = ctypes.c_long
-    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-    result = libc.ptrace(request, pid, address, data)
+    result = _libc_ptrace(request, pid, address, data)
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"ptrace: {os.strerror(number)}")
     return result
 
 
-def killed_at(number, folder, program):
-    """Fork, run *program* in the child, and kill it as it makes its *number*-th call to *folder*.
+def killed_at(number, folder, begin, program):
+    """Fork, run *begin* and then *program* in the child; kill it at its *number*-th call to *folder*.
 
-    Calls are counted from 1; the call at which it dies is not carried out.
+    Calls of *program* are counted from 1; the call at which it dies is not carried out. *program*
+    is given what *begin* returned.
 
     Returns:
         What it was about to do, as text; or None if it ended, well, before that.
     """
     pid = os.fork()
     if pid == 0:
-        _run_as_child(program)
-    with suppress(ChildProcessError):
-        return _follow(pid, number, os.fsencode(folder))
-    raise AssertionError("the child was lost")
+        _run_as_child(begin, program)
+    return _follow(pid, number, os.fsencode(folder))
 
 
-def _run_as_child(program):
+def _run_as_child(begin, program):
     code = 1
     try:
+        begun = begin()
         _ptrace(_TRACEME, 0, None, None)
         os.kill(os.getpid(), signal.SIGSTOP)
-        program()
+        program(begun)
         code = 0
     except BaseException:
         sys.excepthook(*sys.exc_info())

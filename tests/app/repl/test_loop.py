@@ -9,8 +9,10 @@ import pytest
 from rich.console import Console
 
 from app.application import Conversations
+from app.bootstrap import Workshop
 from app.repl.loop import ReplContext, run
 from app.repl.screen import RichScreen
+from app.settings import settings
 from domain.events import MessageAppended
 from infrastructure.errors import WriteError
 from tests.app.doubles import begin
@@ -48,6 +50,20 @@ class Echo:
         return "done"
 
 
+class Bench(Workshop):
+    """A workshop whose agents are doubles."""
+
+    def __init__(self, conversations, make_agent):
+        super().__init__(settings(), conversations, model=None)
+        object.__setattr__(self, "make_agent", make_agent)
+
+    def begin_new(self):
+        return self.conversations.start(begin())
+
+    def agent(self, at_hand, *, approver, screen):
+        return self.make_agent(at_hand, screen)
+
+
 async def nothing(prompt):
     pass
 
@@ -67,9 +83,10 @@ def desk(tmp_path):
                 console=console,
                 screen=RichScreen(console),
                 prompts=prompts,
-                conversations=conversations,
-                begin_new=lambda: conversations.start(begin()),
-                make_agent=make_agent or (lambda at_hand, screen, _: Echo(at_hand, screen, then)),
+                workshop=Bench(
+                    conversations,
+                    make_agent or (lambda at_hand, screen: Echo(at_hand, screen, then)),
+                ),
                 make_approver=lambda _: None,
                 **{"at_hand": conversations.start(begin()), "banner": "hello \x1b", **options},
             )
@@ -229,7 +246,7 @@ def test_help_names_every_command(desk):
         ("/model", "The model is test-model."),
         ("/name", "The conversation has no name."),
         ("/log", "Nothing is recorded yet."),
-        ("/fork", "There is nothing to fork yet."),
+        ("/fork", "Nothing is recorded yet."),
         ("/context", "messages  0"),
         ("/context json", '"model": "test-model"'),
         ("/context what", "/context takes nothing or json"),
