@@ -31,6 +31,7 @@ KEEP = 20_000
 
 _BYTES_PER_TOKEN = 4
 _IMAGE_TOKENS = 1_600
+_TOKENS_AROUND = 16  # what a message is wrapped in, and remarks that the projection adds
 _LONGEST_RESULT = 2_000
 _LONGEST_QUOTE = 8_000
 _WORDS_AROUND = 700
@@ -77,7 +78,7 @@ def entry_tokens(entry: Entry) -> int:
         case MessageAppended():
             images = sum(part.type == "image" for part in entry.view.content)
             size = 0 if images else len(entry.message)
-            return size // _BYTES_PER_TOKEN + 1 + images * _IMAGE_TOKENS
+            return size // _BYTES_PER_TOKEN + _TOKENS_AROUND + images * _IMAGE_TOKENS
         case Compacted(summary=text) | BranchSummarized(summary=text):
             return estimate(text)
         case NoteAppended(content=text, visible=True):

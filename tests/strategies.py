@@ -208,9 +208,27 @@ facts = st.one_of(
 
 
 @st.composite
-def streams(draw, max_size=14):
+def _tool_rounds(draw):
+    """An answer with some calls, and results for most of them, in any order, some twice."""
+    ids = draw(st.lists(CALL_IDS, min_size=1, max_size=3))
+    answer = b.assistant(*map(b.tool_use, ids), stop_reason="tool_use")
+    answered = draw(st.lists(st.sampled_from(ids), max_size=4))
+    asides = draw(st.lists(st.one_of(any_event(), st.builds(b.tool_started, CALL_IDS)), max_size=2))
+    return [answer, *draw(st.permutations([*(b.result(i, f"<{i}>") for i in answered), *asides]))]
+
+
+_fragments = st.one_of(
+    any_event().map(lambda event: [event]),
+    any_event().map(lambda event: [event]),
+    any_event().map(lambda event: [event]),
+    _tool_rounds(),
+)
+
+
+@st.composite
+def streams(draw, max_size=8):
     """A log: events in any order; versions that are lost, doubled, or begin late."""
-    drawn = draw(st.lists(any_event(), max_size=max_size))
+    drawn = [event for part in draw(st.lists(_fragments, max_size=max_size)) for event in part]
     version, entry, stream = draw(st.sampled_from([0, 0, 0, 1, 5])), None, []
     for event in drawn:
         version = max(1, version + draw(st.sampled_from([1] * 8 + [0, 2, 4])))

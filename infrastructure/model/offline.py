@@ -224,17 +224,15 @@ def _recall(turn: _Turn, _match: re.Match[str]) -> list[Json]:
                 "在我收到的消息里，这之前什么都没有。",
             )
         )
-    skipped = max(0, len(earlier) - _MAX_QUOTED_PROMPTS)
-    lines = [
-        f"{number}. “{_quote(prompt)}”"
-        for number, prompt in enumerate(earlier[skipped:], skipped + 1)
-    ]
+    numbered = [f"{number}. “{_quote(prompt)}”" for number, prompt in enumerate(earlier, 1)]
+    skipped = max(0, len(earlier) - _MAX_QUOTED_PROMPTS - 1)
+    lines = [numbered[0], *numbered[skipped + 1 :]]  # the first is what it all began with
     lead = turn.say(
         "From the messages that I was sent, you asked me, oldest first:",
         "从我收到的消息来看，你之前让我做的是（从早到晚）：",
     )
     if skipped:
-        lead += turn.say(f" (the first {skipped} left out)", f"（前 {skipped} 条省略）")
+        lead += turn.say(f" ({skipped} left out)", f"（省略 {skipped} 条）")
     return _text("\n".join([lead, "", *lines]))
 
 

@@ -51,12 +51,12 @@ class Judge:
         return self.answers.pop(0) if self.answers else None
 
 
-def begin(cwd="/work", model="test-model"):
+def begin(cwd="/work", model="test-model", max_tokens=4096):
     """Return the function that begins a conversation."""
 
     def make(conversation_id, timestamp):
         talk = Conversation.start(conversation_id, timestamp=timestamp, cwd=cwd)
-        talk.change_model(model, max_tokens=4096)
+        talk.change_model(model, max_tokens=max_tokens)
         talk.change_thinking_level("off")
         return talk
 

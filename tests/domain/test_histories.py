@@ -82,6 +82,19 @@ class Histories(RuleBasedStateMachine):
         )
         self.save()
 
+    @rule(
+        ids=st.lists(IDS, min_size=2, max_size=3, unique=True),
+        thought=st.lists(st.just(b.thinking("hm")), max_size=1),
+        data=st.data(),
+    )
+    def tool_round(self, ids, thought, data):
+        """An answer with several calls, whose results come in any order."""
+        self.answer([*thought, *map(b.tool_use, ids)], "tool_use")
+        for call_id in data.draw(st.permutations(ids)):
+            self.talk.start_tool(call_id)
+            self.talk.append_tool_result(call_id, f"<{call_id}>")
+            self.save()
+
     @rule(kept=TEXTS, outcome=st.sampled_from(["interrupted", "failed"]))
     def cut_short(self, kept, outcome):
         request, version = self.ask()
@@ -131,13 +144,6 @@ class Histories(RuleBasedStateMachine):
             self.talk.start_tool(call.id)
         else:
             self.talk.append_tool_result(call.id, output, is_error=is_error)
-        self.save()
-
-    @rule(output=outputs)
-    def run_all_tools(self, output):
-        for call in self.talk.open_calls()[::-1]:
-            self.talk.start_tool(call.id)
-            self.talk.append_tool_result(call.id, output)
         self.save()
 
     @rule(said=TEXTS.filter(str.strip), how=st.sampled_from(["close", "note", "hidden", "queue"]))

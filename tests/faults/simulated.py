@@ -17,6 +17,9 @@ from dataclasses import dataclass, field
 FEW = 400
 """A write of at most so many bytes is torn at every byte; a longer one at about as many places."""
 
+MIXED = 4
+"""How many states by chance are tried after each operation, besides all the systematic ones."""
+
 
 class Recording:
     """``os``, with a list of what is changed below *folder*."""
@@ -148,14 +151,46 @@ class Disk:
 
     # -- states ----------------------------------------------------------------------------------
 
-    def states(self, *, step=1):
-        """Yield dicts from relative paths to bytes (None: a folder); *step* thins out tears."""
-        for content in self._contents(step):
-            for named in self._namings():
-                yield self._materialised(content, named)
+    def states(self, operation, chance):
+        """Play *operation*, and yield every state right after it that was not one before.
+
+        A state is a dict from relative paths to bytes, or None for a folder. What the operation
+        wrote is torn everywhere; what older ones left unsynced is chosen by *chance* (a `Random`).
+        """
+        key = operation[1] if operation[0] in ("write", "truncate") else None
+        before = self.inodes[key].content if key else b""
+        self.play(operation)
+        namings = list(self._namings())
+        for names in namings:
+            for content in (self._full(), self._least()):
+                yield self._materialised(content, names)
+        if key:
+            for left in _torn(before, self.inodes[key].content):
+                others = chance.choice([self._full, self._least, lambda: self._mixed(chance)])()
+                yield self._materialised({**others, key: left}, namings[0])
+        for _ in range(MIXED):
+            yield self._materialised(self._mixed(chance), chance.choice(namings))
+
+    def _files(self):
+        return {key: file for key, file in self.inodes.items() if isinstance(file, _File)}
+
+    def _full(self):
+        return {key: file.content for key, file in self._files().items()}
+
+    def _least(self):
+        return {key: file.synced for key, file in self._files().items()}
+
+    def _mixed(self, chance):
+        mixed = {}
+        for key, file in self._files().items():
+            left = [file.content, file.synced]
+            if file.content != file.synced:
+                left += chance.sample(list(_torn(file.synced, file.content)), 1)
+            mixed[key] = chance.choice(left)
+        return mixed
 
     def _namings(self):
-        """Yield how many of its changes of names each folder has kept."""
+        """Yield how many of its changes of names each folder has kept; first, all of them."""
         folders = {k: a for k, a in self.inodes.items() if isinstance(a, _Folder)}
         nothing = dict.fromkeys(folders, 0)
         everything = {key: len(folder.pending) for key, folder in folders.items()}
@@ -165,22 +200,6 @@ class Disk:
         for key, folder in folders.items():
             for steps in range(len(folder.pending)):
                 yield {**everything, key: steps}
-                yield {**nothing, key: steps + 1}
-
-    def _contents(self, step):
-        """Yield what is left of each file."""
-        files = {k: a for k, a in self.inodes.items() if isinstance(a, _File)}
-        full = {key: file.content for key, file in files.items()}
-        least = {key: file.synced for key, file in files.items()}
-        yield full
-        if full == least:
-            return
-        yield least
-        for key, file in files.items():
-            if file.content != file.synced:
-                for left in _torn(file.synced, file.content, step):
-                    yield {**full, key: left}
-                    yield {**least, key: left}
 
     def _materialised(self, content, named):
         found = {}
@@ -199,17 +218,17 @@ class Disk:
         return found
 
 
-def _torn(synced, content, step):
-    """Yield what may be left of *content* when only *synced* was."""
+def _torn(synced, content):
+    """Yield what may be left of *content* when only *synced* is safe."""
     start = len(os.path.commonprefix([synced, content]))
     if start == len(content):  # it was cut
         yield synced
         return
-    step = max(step, (len(content) - start) // FEW + 1)
+    step = (len(content) - start) // FEW + 1
     places = range(start, len(content) + 1, step)
     for place in places:
         yield content[:place]
-    for place in places[::4]:
+    for place in places[::8]:
         yield content[:place] + b"\0" * (len(content) - place)  # the size was written, not all data
         yield content[:start] + b"\0" * (place - start) + content[place:]
         middle = content[place : place + 16]

@@ -17,43 +17,85 @@ from tests.faults.simulated import Disk, Recording, write_out
 DAMAGES = history.LEFT_BY_A_CRASH | history.SEALED | {"zero-filled"}
 
 
-@pytest.fixture
-def recorded(fast_folder, monkeypatch):
-    """Run steps on a recorded disk: operations, with "ack" after each step."""
 
-    def record(steps, *, durable=True, prepare=lambda folder: None):
-        root = fast_folder / "recorded"
+class Power:
+    """Runs steps on a recorded disk, fails the power after every operation, and opens what is left."""
+
+    def __init__(self, folder, monkeypatch):
+        self._folder = folder
+        self._monkeypatch = monkeypatch
+        self.states = 0
+
+    def record(self, act, *, durable=True, prepare=lambda folder: None):
+        """Return the operations of *act*(recorders), an iterator of acknowledgements, with those."""
+        root = self._folder / "recorded"
         root.mkdir()
+        store = root / "home" / "store"
+        prepare(store)
+        self._disk = Disk(root)
         layer = Recording(root)
-        with monkeypatch.context() as patch:
+        with self._monkeypatch.context() as patch:
             patch.setattr(disk, "os", layer)
-            prepare(root / "home" / "store")
-            layer.operations.append(("prepared",))
-            recorders = history.Recorders(root / "home" / "store", durable=durable)
-            for step in steps:
-                layer.operations.append(("ack", recorders.do(step)))
+            recorders = history.Recorders(store, durable=durable)
+            for ack in act(recorders):
+                layer.operations.append(("ack", ack))
             recorders.close()
-        return Disk(root), layer.operations
+        return layer.operations
 
-    return record
+    def fail(self, operations, check, *, seed=0):
+        """Let *check*(store, acks) judge every state; it raises if a promise is broken."""
+        chance = random.Random(seed)
+        seen, acks, failures = set(), [], []
+        for number, operation in enumerate(operations):
+            if operation[0] == "ack":
+                acks.append(operation[1])
+            for state in self._disk.states(operation, chance):
+                key = (len(acks), *sorted(state.items()))
+                if key in seen:
+                    continue
+                seen.add(key)
+                try:
+                    self._open(state, check, acks)
+                except Exception as error:
+                    failures.append((number, operation, len(acks), error, state))
+                    assert len(failures) < 5, failures
+        self.states = len(seen)
+        assert failures == []
 
-
-def tried(fast_folder, states, check):
-    """Open every state of *states*, pairs of one and the acknowledgements; return how many."""
-    seen, failures = set(), []
-    folder = fast_folder / "tried"
-    for moment, state, acks in states:
-        key = (len(acks), *sorted(state.items()))
-        if key in seen:
-            continue
-        seen.add(key)
+    def _open(self, state, check, acks):
+        folder = self._folder / "left"
         folder.mkdir()
-        write_out(state, folder)
         try:
+            write_out(state, folder)
             check(folder / "home" / "store", acks)
-        except Exception as error:
-            failures.append((moment, len(acks), repr(error), state))
-        shutil.rmtree(folder)
-        assert len(failures) < 3, failures
-    assert failures == []
-    return len(seen)
+        finally:
+            shutil.rmtree(folder)
+
+
+@pytest.fixture
+def power(fast_folder, monkeypatch):
+    return Power(fast_folder, monkeypatch)
+
+
+@pytest.mark.parametrize("part", [0, 1, 2])
+def test_nothing_acknowledged_is_missing_and_nothing_half_written_is_believed(power, part):
+    """A third of the history each, so that they run side by side."""
+    size = -(-len(history.STEPS) // 3)
+    before = history.STEPS[: part * size]
+    steps = history.STEPS[part * size :][:size]
+    known = []
+
+    def act(recorders):
+        for step in before:
+            known.append(recorders.do(step))
+        yield from map(recorders.do, steps)
+
+    operations = power.record(act)
+    power.fail(
+        operations,
+        lambda store, acks: history.check(
+            store, [*known, *acks], steps=[*before, *steps], damages=DAMAGES
+        ),
+    )
+
+    assert power.states > 500

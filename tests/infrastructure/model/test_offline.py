@@ -294,7 +294,7 @@ def test_it_says_so_when_nothing_came_before():
     assert only_text(ask("刚才我让你做什么了")).startswith("在我收到的消息里，这之前什么都没有")
 
 
-def test_it_recalls_the_newest_of_very_many_prompts():
+def test_it_recalls_the_first_and_the_newest_of_very_many_prompts():
     turns = [
         message
         for n in range(30)
@@ -303,7 +303,8 @@ def test_it_recalls_the_newest_of_very_many_prompts():
 
     text = only_text(respond(request(*turns, user("what did I ask you?"))))
 
-    assert "(the first 10 left out)" in text
+    assert "(9 left out)" in text
+    assert "1. “prompt 0”" in text
     assert "“prompt 9”" not in text
     assert "11. “prompt 10”" in text
     assert "30. “prompt 29”" in text
