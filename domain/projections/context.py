@@ -8,7 +8,7 @@ from. It is pure and deterministic, and on one branch each request extends the o
 by block, so that prompt caches hold.
 
 Four passes, in this order: `live_entries` (which entries), `_parts` (what each says),
-`_Pairing` (calls, results, roles), and the body around the messages.
+`Pairing` (calls, results, roles), and `frame`, the body around the messages.
 """
 
 from __future__ import annotations
@@ -53,12 +53,23 @@ def context(conversation: Conversation, leaf: Version | None) -> JsonObject:
     Raises:
         UnknownEntryError: *leaf* is not an entry.
     """
+    pairing = Pairing(conversation)
+    for entry in live_entries(conversation.path(leaf)):
+        pairing.add(entry)
+    messages = [*pairing.messages, pairing.last_message()]
+    return frame(conversation, messages, may_think=may_think(messages))
+
+
+def frame(
+    conversation: Conversation, messages: list[JsonObject], *, may_think: bool
+) -> JsonObject:
+    """Return the body around *messages*; *may_think* as `may_think` says of them."""
     model = (conversation.model or "").strip() and conversation.model
     max_tokens = max(conversation.max_tokens or _DEFAULT_MAX_TOKENS, 1)
     body: JsonObject = {
         "model": model or _UNKNOWN_MODEL,
         "max_tokens": max_tokens,
-        "messages": _messages(conversation, conversation.path(leaf)),
+        "messages": messages,
         "stream": True,
     }
     instructions = conversation.instructions
@@ -71,12 +82,12 @@ def context(conversation: Conversation, leaf: Version | None) -> JsonObject:
     if conversation.caching:
         body["cache_control"] = {"type": "ephemeral"}
     thinking = thinking_parameters(body["model"], conversation.thinking_level, max_tokens)
-    if "budget_tokens" not in thinking.get("thinking", {}) or _may_think(body["messages"]):
+    if may_think or "budget_tokens" not in thinking.get("thinking", {}):
         body |= thinking
     return body
 
 
-def _may_think(messages: Sequence[JsonObject]) -> bool:
+def may_think(messages: Sequence[JsonObject]) -> bool:
     """Whether a model that thinks by budget may: not in a tool loop that it began without."""
     results = messages[-1]["content"][0].get("type") == "tool_result"
     if not results or len(messages) == 1:
@@ -95,13 +106,6 @@ def _tools(definitions: Sequence[JsonObject]) -> list[JsonObject]:
         if isinstance(name, str) and _is_name(name) and (not custom or (described and has_schema)):
             tools.setdefault(name, _without_breakpoint(raw))
     return list(tools.values())
-
-
-def _messages(conversation: Conversation, path: Sequence[Entry]) -> list[JsonObject]:
-    pairing = _Pairing(conversation)
-    for part in _parts(conversation, live_entries(path), conversation.model):
-        pairing.add(part)
-    return pairing.finish()
 
 
 # -- which entries -----------------------------------------------------------------------------
@@ -137,23 +141,20 @@ class _Part(NamedTuple):
     """Whether what came right before it is missing in the log."""
 
 
-def _parts(
-    conversation: Conversation, entries: Sequence[Entry], model: str | None
-) -> Iterator[_Part]:
-    for entry in entries:
-        version = entry.originator_version
-        match entry:
-            case MessageAppended():
-                lost = conversation.parents[version] != entry.parent
-                yield from _message_parts(entry, model, follows_loss=lost)
-            case Compacted(summary=summary):
-                text = f"Summary of the conversation so far:\n\n{summary}"
-                yield _Part("user", _text(text), version)
-            case BranchSummarized(summary=summary):
-                text = f"Summary of a branch of this conversation that was left:\n\n{summary}"
-                yield _Part("user", _text(text), version)
-            case NoteAppended(visible=True, content=content):
-                yield _Part("user", _text(content), version)
+def _parts(conversation: Conversation, entry: Entry) -> Iterator[_Part]:
+    version = entry.originator_version
+    match entry:
+        case MessageAppended():
+            lost = conversation.parents[version] != entry.parent
+            yield from _message_parts(entry, conversation.model, follows_loss=lost)
+        case Compacted(summary=summary):
+            text = f"Summary of the conversation so far:\n\n{summary}"
+            yield _Part("user", _text(text), version)
+        case BranchSummarized(summary=summary):
+            text = f"Summary of a branch of this conversation that was left:\n\n{summary}"
+            yield _Part("user", _text(text), version)
+        case NoteAppended(visible=True, content=content):
+            yield _Part("user", _text(content), version)
 
 
 def _message_parts(
@@ -247,20 +248,36 @@ def _without_breakpoint(raw: JsonObject) -> JsonObject:
 # -- calls, results, roles ---------------------------------------------------------------------
 
 
-class _Pairing:
-    """Lays parts out as messages: alternating roles, every call answered once, in call order."""
+class Pairing:
+    """Lays entries out as messages: alternating roles, every call answered once, in call order.
+
+    Attributes:
+        messages: The messages that are whole: whatever is added, they stay as they are.
+        presumed: Calls among them without a result: id, version of the entry, what is known.
+    """
 
     def __init__(self, conversation: Conversation) -> None:
+        self.messages: list[JsonObject] = []
+        self.presumed: list[tuple[str, Version, str]] = []
         self._conversation = conversation
-        self._messages: list[JsonObject] = []
         self._used_ids: set[str] = set()
         self._calls: dict[str, str] = {}  # id in the log -> id in the request
         self._asked_at: Version = 0
         self._results: dict[str, JsonObject] = {}
         self._said: list[JsonObject] = []
 
-    def add(self, part: _Part) -> None:
-        """Add what one entry says."""
+    def add(self, entry: Entry) -> None:
+        """Add what *entry*, the next one of the path, says."""
+        for part in _parts(self._conversation, entry):
+            self._add(part)
+
+    def last_message(self, *, otherwise: str = CONTINUE) -> JsonObject:
+        """Return the message with which the user's turn would end now; nothing changes."""
+        content = [self._answer(tool_use_id) for tool_use_id in self._calls]
+        content += self._said or ([] if content else _text(otherwise))
+        return {"role": "user", "content": content}
+
+    def _add(self, part: _Part) -> None:
         if part.role == "assistant":
             if part.blocks:
                 # Two answers in a row, and nothing lost: the second was asked for like this.
@@ -273,11 +290,6 @@ class _Pairing:
             elif raw["tool_use_id"] in self._calls:
                 self._results.setdefault(raw["tool_use_id"], raw)
 
-    def finish(self) -> list[JsonObject]:
-        """Return the messages; the last is the user's."""
-        self._end_user_message(otherwise=CONTINUE)
-        return self._messages
-
     def _begin_assistant_message(self, part: _Part) -> None:
         self._calls, self._results, self._asked_at = {}, {}, part.version
         content: list[JsonObject] = []
@@ -287,12 +299,13 @@ class _Pairing:
             elif raw["id"] not in self._calls:
                 self._calls[raw["id"]] = self._unique_id(raw["id"])
                 content.append(raw | {"id": self._calls[raw["id"]]})
-        self._messages.append({"role": "assistant", "content": content})
+        self.messages.append({"role": "assistant", "content": content})
 
     def _end_user_message(self, *, otherwise: str) -> None:
-        content = [self._answer(tool_use_id) for tool_use_id in self._calls]
-        content += self._said or ([] if content else _text(otherwise))
-        self._messages.append({"role": "user", "content": content})
+        self.messages.append(self.last_message(otherwise=otherwise))
+        for call in self._calls.keys() - self._results.keys():
+            known = self._conversation.outcome_of(call, asked_at=self._asked_at)
+            self.presumed.append((call, self._asked_at, known))
         self._calls, self._said = {}, []
 
     def _answer(self, tool_use_id: str) -> JsonObject:

@@ -312,13 +312,13 @@ def _introduce(turn: _Turn) -> list[Json]:
 
 def _summarise(_turn: _Turn, match: re.Match[str]) -> list[Json]:
     text = match["text"]
-    asked = re.findall(r"(?m)^[ \t>]*(\[User\].*?)[ \t]*$", text)
+    asked = list(dict.fromkeys(re.findall(r"(?m)^[ \t>-]*(\[User\].*?)[ \t]*$", text)))
     paths = dict.fromkeys(re.findall(r'"path"\s*:\s*"([^"\n]+)"', text))
     unknown = ["Unknown: the offline model quotes, it does not understand."]
     sections = {
         "Goal": asked[:1] or unknown,
         "Constraints": unknown,
-        "Progress": asked or unknown,
+        "Progress": asked[-_MAX_QUOTED_PROMPTS:] or unknown,
         "Decisions": unknown,
         "Next steps": asked[-1:] or unknown,
         "Files": [f"`{path}`" for path in paths] or ["None named."],

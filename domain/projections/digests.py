@@ -1,0 +1,101 @@
+"""The digests of a conversation's requests, each computed from what the one before left.
+
+A request of 3,000 messages is projected and hashed in full once; the next one of the same branch
+costs what it adds. Whatever is unusual (another branch, another model, a compaction, news of an
+old call) starts anew. The answer is always that of ``digest(context(conversation, leaf))``.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from domain.canonical import FORM, canonical
+from domain.events import Compacted
+from domain.projections.context import Pairing, frame, live_entries, may_think
+
+if TYPE_CHECKING:
+    from domain.conversation import Conversation
+    from domain.events import Entry, Version
+    from domain.messages import JsonObject
+
+
+class Digests:
+    """Computes digests of requests of *conversation*, which may be folded further in between."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._around: tuple[tuple[object, ...], bytes, bytes] = (), b"", b""
+        self._begin(None)
+
+    def of(self, leaf: Version | None) -> str:
+        """Return the digest of the request for the path to *leaf*, with the facts as they are now.
+
+        Raises:
+            UnknownEntryError: *leaf* is not an entry.
+        """
+        added = self._added(leaf)
+        if added is None or self._facts != self._facts_now() or self._knows_more():
+            self._begin(leaf)
+            added = live_entries(self._conversation.path(leaf))
+        for entry in added:
+            self._pairing.add(entry)
+        self._leaf = leaf
+        return self._digest()
+
+    def _begin(self, leaf: Version | None) -> None:
+        self._leaf = leaf
+        self._facts = self._facts_now()
+        self._pairing = Pairing(self._conversation)
+        self._last_answer: list[JsonObject] = []
+        self._hash = sha256()
+
+    def _facts_now(self) -> tuple[object, ...]:
+        """Return the facts on which what is hashed already depends."""
+        talk = self._conversation
+        return talk.model, talk.max_tokens, talk.caching
+
+    def _added(self, leaf: Version | None) -> list[Entry] | None:
+        """Return the entries between the last leaf and *leaf*; None if it is no simple addition."""
+        talk, added = self._conversation, list[Entry]()
+        while leaf != self._leaf:
+            if leaf is None or leaf not in talk.entries or leaf < (self._leaf or 0):
+                return None
+            added.append(talk.entries[leaf])
+            leaf = talk.parents[leaf]
+        added.reverse()
+        return None if any(isinstance(entry, Compacted) for entry in added) else added
+
+    def _knows_more(self) -> bool:
+        """Whether something else is known now of a call whose answer is hashed already."""
+        outcome_of = self._conversation.outcome_of
+        return any(known != outcome_of(a, asked_at=v) for a, v, known in self._pairing.presumed)
+
+    def _digest(self) -> str:
+        """Hash the messages that are whole for good, and the rest of the body on a copy."""
+        whole, last = self._pairing.messages, self._pairing.last_message()
+        is_first = not self._last_answer
+        if whole:
+            self._last_answer = whole[-1:]
+        thinks = may_think([*self._last_answer, last])
+        head, tail = self._frame(may_think=thinks)
+        if whole and is_first:
+            self._hash.update(head)
+        for message in whole:
+            self._hash.update(canonical(message) + b",")
+        whole.clear()
+        now = self._hash.copy()
+        now.update((b"" if self._last_answer else head) + canonical(last) + tail)
+        return f"{FORM}:{now.hexdigest()}"
+
+    def _frame(self, *, may_think: bool) -> tuple[bytes, bytes]:
+        """Return the canonical body before and after its messages."""
+        talk = self._conversation
+        depends_on = (*self._facts_now(), talk.thinking_level, id(talk.instructions), may_think)
+        if self._around[0] != depends_on:
+            body = frame(talk, [], may_think=may_think)
+            before = canonical({key: body[key] for key in body if key < "messages"})
+            after = canonical({key: body[key] for key in body if key > "messages"})
+            head, tail = before[:-1] + b',"messages":[', b"]," + after[1:]
+            self._around = depends_on, head, tail
+        return self._around[1:]
