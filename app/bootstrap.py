@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from eventsourcing.persistence import InfrastructureFactoryError
+from eventsourcing.utils import TopicError
 
 from app import instructions
 from app.agent import Agent
@@ -13,6 +16,8 @@ from app.application import Conversations
 from app.compactor import Compactor
 from domain.compaction import Room
 from domain.conversation import Conversation
+from infrastructure.errors import SettingsError
+from infrastructure.jsonl.locks import Lease
 from infrastructure.model.client import AnthropicModel, has_credentials, knows_caching
 from infrastructure.tools.toolbox import Toolbox
 
@@ -34,8 +39,16 @@ LARGE_WINDOW = 200_000
 
 
 def conversations(settings: Settings) -> Conversations:
-    """Return the application over the store (or the persistence module) of these settings."""
-    return Conversations(settings.environment)
+    """Return the application over the store (or the persistence module) of these settings.
+
+    Raises:
+        SettingsError: the environment names a module, a key or a compressor that is none.
+    """
+    try:
+        return Conversations(settings.environment)
+    except (InfrastructureFactoryError, TopicError, ValueError) as error:
+        names = "PERSISTENCE_MODULE, CIPHER_KEY, CIPHER_TOPIC, COMPRESSOR_TOPIC"
+        raise SettingsError(f"a setting means nothing ({names}): {error}") from error
 
 
 @asynccontextmanager
@@ -65,6 +78,17 @@ class Workshop:
     settings: Settings
     conversations: Conversations
     model: Model
+    leases: dict[UUID, Lease] = field(default_factory=dict)
+
+    def hold(self, conversation_id: UUID) -> None:
+        """Take the lease of a conversation, until this program ends; others are told who has it.
+
+        Raises:
+            LeaseHeldError: another program has it.
+        """
+        store = self.conversations.store
+        if store is not None and conversation_id not in self.leases:
+            self.leases[conversation_id] = Lease.acquire(store.path, conversation_id)
 
     def begin_new(self) -> OpenConversation:
         """Return a new conversation, which is in the store from its first prompt on."""
@@ -89,7 +113,12 @@ class Workshop:
         return new
 
     def resume(self, conversation_id: UUID) -> OpenConversation:
-        """Return an earlier conversation; what the flags say anew is recorded at once."""
+        """Return an earlier conversation; what the flags say anew is recorded at once.
+
+        Raises:
+            LeaseHeldError: another program has it open.
+        """
+        self.hold(conversation_id)
         at_hand = self.conversations.open(conversation_id)
         talk = at_hand.conversation
         if talk.model != self._model_of(talk) or self.settings.thinking or self.settings.name:
@@ -98,6 +127,7 @@ class Workshop:
 
     def agent(self, at_hand: OpenConversation, *, approver: Approver, screen: Screen) -> Agent:
         """Return an agent for the conversation at hand, working in its directory."""
+        self.hold(at_hand.id)
         cwd = working_directory(at_hand.conversation, self.settings.cwd)
         toolbox = Toolbox(
             cwd=Path(cwd), side_files=self.settings.home / "outputs" / str(at_hand.id)

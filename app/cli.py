@@ -50,7 +50,12 @@ class Commands(click.Group):
 )
 @click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with the newest here.")
 @click.option(
-    "-r", "--resume", is_flag=False, flag_value="", metavar="[ID]", help="Go on with ID, or choose."
+    "-r",
+    "--resume",
+    is_flag=False,
+    flag_value="?",
+    metavar="[ID]",
+    help="Go on with ID, or choose.",
 )
 @click.option("--fork", "fork_of", metavar="ID[@ENTRY]", help="Go on with a copy up to ENTRY.")
 @click.option("-p", "--prompt", metavar="TEXT", help="One turn, no REPL; - reads standard input.")
@@ -79,7 +84,7 @@ def leftfold(ctx: click.Context, /, **flags: Any) -> None:
 
 
 def main() -> NoReturn:
-    """Run the command line; never show a traceback for what a person can mend."""
+    """Run the command line; errors are a line or two, and a traceback only if it is asked for."""
     try:
         code = leftfold.main(prog_name="leftfold", standalone_mode=False)
     except click.ClickException as error:
@@ -92,11 +97,14 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:
-        from app.errors import explanation  # noqa: PLC0415 - the domain is not needed for help
+        from app.errors import FAILED, explanation  # noqa: PLC0415 - the domain is not for help
+        from app.repl.plain import plain  # noqa: PLC0415
 
-        told = explanation(error)
-        if told is None or os.environ.get("LEFTFOLD_DEBUG"):
+        if os.environ.get("LEFTFOLD_DEBUG"):
             raise
-        click.echo(f"leftfold: {told[0]}", err=True)
-        sys.exit(told[1])
+        bug = f"unexpected error: {type(error).__name__}: {error}".partition("\n")[0]
+        hint = "(this is a bug; with LEFTFOLD_DEBUG=1 it shows where)"
+        message, exit_code = explanation(error) or (f"{bug}\n{hint}", FAILED)
+        click.echo(f"leftfold: {plain(message)}", err=True)
+        sys.exit(exit_code)
     sys.exit(code if isinstance(code, int) else 0)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from app.errors import DONE, FAILED
+from app.repl.plain import plain
 from domain.events import MessageAppended
 from domain.projections.usage import total
 
@@ -62,24 +64,24 @@ class StreamJSONScreen(SilentScreen):
 
     def streamed(self, event: JsonObject) -> None:
         """Print the API's own stream event."""
-        _print({"type": "stream", "event": event})
+        _happened({"type": "stream", "event": event})
 
     def compacted(self, tokens: int) -> None:
         """Print that the context was summarised."""
-        _print({"type": "compacted", "tokens": tokens})
+        _happened({"type": "compacted", "tokens": tokens})
 
     def tool_started(self, call: ToolUseBlock, summary: str) -> None:
         """Print which call begins."""
-        _print({"type": "tool_started", "call": call.model_dump(), "summary": summary})
+        _happened({"type": "tool_started", "call": call.model_dump(), "summary": summary})
 
     def tool_printed(self, call: ToolUseBlock, text: str) -> None:
         """Print what a running tool printed."""
-        _print({"type": "tool_output", "tool_use_id": call.id, "text": text})
+        _happened({"type": "tool_output", "tool_use_id": call.id, "text": text})
 
     def tool_ended(self, call: ToolUseBlock, output: ToolOutput) -> None:
         """Print the result of a call."""
         result = {"content": output.content, "is_error": output.is_error}
-        _print({"type": "tool_result", "tool_use_id": call.id, **result})
+        _happened({"type": "tool_result", "tool_use_id": call.id, **result})
 
 
 def screen(output: str) -> Screen:
@@ -94,7 +96,7 @@ async def run(agent: Agent, at_hand: OpenConversation, prompt: str, output: str)
     """
     since = at_hand.conversation.version + 1
     if output == "stream-json":
-        _print(_about(at_hand.conversation))
+        _happened(_about(at_hand.conversation))
     turn = asyncio.ensure_future(agent.run_turn(prompt))
     codes: list[int] = []
 
@@ -155,13 +157,19 @@ def _print_result(result: JsonObject, output: str) -> None:
         _print(result)
         return
     if result["text"]:
-        click.echo(result["text"])
+        click.echo(plain(result["text"]) if sys.stdout.isatty() else result["text"])
     if "error" in result:
-        click.echo(f"leftfold: {result['error']['message']}", err=True)
+        click.echo(f"leftfold: {plain(result['error']['message'])}", err=True)
     elif result["outcome"] == "interrupted":
         click.echo("leftfold: interrupted", err=True)
     elif result["stop_reason"] not in ("end_turn", "stop_sequence"):
         click.echo(f"leftfold: the answer stopped early ({result['stop_reason']})", err=True)
+
+
+def _happened(value: JsonObject) -> None:
+    """Print what happens meanwhile. Whoever stops reading costs the turn nothing."""
+    with suppress(OSError):
+        _print(value)
 
 
 def _print(value: Any) -> None:

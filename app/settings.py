@@ -51,7 +51,8 @@ def settings(
     if thinking is not None and thinking not in THINKING_LEVELS:
         raise UsageError(f"--thinking {thinking!r}: choose one of {', '.join(THINKING_LEVELS)}")
     home = Path(os.environ.get("LEFTFOLD_HOME") or "~/.leftfold").expanduser()
-    folder = Path(store).expanduser() if store else home / "conversations"
+    chosen = store or os.environ.get("LEFTFOLD_STORE")
+    folder = Path(chosen).expanduser() if chosen else home / "conversations"
     return Settings(
         home=home,
         store=folder.absolute(),

@@ -1,38 +1,60 @@
 """Verification: everything that is wrong with a log, named by line. Reading only.
 
-Bytes first (header, lines, checksums, versions), then meaning (events, parents), then proof: every
-request digest that was recorded with an answer is computed again from the log alone.
+Bytes first (header, lines, checksums, batches, versions), then meaning (events, parents), then
+proof: every request digest that was recorded with an answer is computed again from the log alone.
+The order over all logs (`check_order`) is derived: it is compared with the logs, never built here.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import zlib
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from uuid import UUID
 
-from domain.canonical import digest
+from eventsourcing.persistence import StoredEvent
+
 from domain.conversation import Conversation
 from domain.events import Entry, MessageAppended, Unrecognised
-from domain.projections.context import context
+from domain.projections.context import PROJECTION
+from domain.projections.digests import Digests
+from infrastructure.errors import StoreError
+from infrastructure.jsonl.notification_log import MAGIC, RECORD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from uuid import UUID
+    from collections.abc import Iterable, Iterator, Sequence
 
     from app.application import Conversations
     from domain.events import Event, Version
-    from infrastructure.jsonl.store import Store
+    from infrastructure.jsonl.line import Line
+    from infrastructure.jsonl.store import Inspection, Store
+
+Kind: TypeAlias = Literal[
+    "header", "damage", "checksum", "batch", "version", "event", "parent", "request",
+    "projection", "order", "error",
+]  # fmt: skip
+HARMLESS: tuple[Kind, ...] = ("projection",)
+"""Kinds of findings that say something about this program, and nothing against the log."""
+
+_CRC = 4
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong: where (line, byte offset, version; None where unknown), and what."""
+    """One thing that was found: where (line, byte offset, version; None if unknown), and what."""
 
     line: int | None
     offset: int | None
     version: Version | None
     what: str
+    kind: Kind = "damage"
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether nothing is wrong with the log all the same."""
+        return self.kind in HARMLESS
 
 
 class Report(NamedTuple):
-    """What was checked in one conversation, and what was found wrong."""
+    """What was checked in one conversation, and what was found."""
 
     id: UUID
     events: int
@@ -43,7 +65,17 @@ class Report(NamedTuple):
     @property
     def is_clean(self) -> bool:
         """Whether nothing is wrong."""
-        return not self.findings
+        return all(finding.is_harmless for finding in self.findings)
+
+
+class OrderReport(NamedTuple):
+    """What was checked in the order over all logs, and what was found."""
+
+    records: int
+    findings: tuple[Finding, ...]
+
+
+# -- one conversation ----------------------------------------------------------------------------
 
 
 def verify(conversations: Conversations, conversation_id: UUID) -> Report:
@@ -54,76 +86,154 @@ def verify(conversations: Conversations, conversation_id: UUID) -> Report:
         NewerFormatError: a newer version wrote it.
     """
     size, findings = None, list[Finding]()
-    lines: dict[Version, tuple[int | None, int | None]] = {}
-    if conversations.store is not None:
-        size, lines, findings = _check_bytes(conversations.store, conversation_id)
-    events = list(conversations.events_of(conversation_id))
-    proven, meaning = _check_meaning(events)
-    for version, what in meaning:
-        line, offset = lines.get(version, (None, None))
-        findings.append(Finding(line, offset, version, what))
+    lines: dict[Version, Line] = {}
+    if conversations.store is None:
+        events = list(conversations.events_of(conversation_id))
+    else:
+        found = conversations.store.inspect(conversation_id)
+        size, findings = found.size, list(_of_bytes(found))
+        lines = {line.version: line for line in found.lines}
+        to_event = conversations.mapper.to_domain_event
+        events = [
+            to_event(StoredEvent(conversation_id, line.version, line.topic, line.state))  # type: ignore[misc]
+            for line in found.lines
+        ]
+    proofs = list(_proofs(events))
+    for version, kind, what in [*_of_meaning(events), *(proof for proof in proofs if proof)]:
+        line = lines.get(version)
+        number, offset = (line.number, line.offset) if line else (None, None)
+        findings.append(Finding(number, offset, version, what, kind))
     findings.sort(key=lambda finding: (finding.line or 0, finding.version or 0))
-    return Report(conversation_id, len(events), size, proven, tuple(findings))
+    return Report(conversation_id, len(events), size, proofs.count(None), tuple(findings))
 
 
-def _check_bytes(
-    store: Store, conversation_id: UUID
-) -> tuple[int, dict[Version, tuple[int | None, int | None]], list[Finding]]:
-    found = store.inspect(conversation_id)
-    findings = [
-        Finding(damage.number or None, damage.offset, None, damage.reason)
-        for damage in found.damages
-    ]
-    if found.header is not None and found.header.id != str(conversation_id):
-        what = f"the header says id {found.header.id}: this file was renamed or copied"
-        findings.append(Finding(1, 0, None, what))
+def _of_bytes(found: Inspection) -> Iterator[Finding]:
+    for damage in found.damages:
+        kind = _kind_of(damage.reason)
+        yield Finding(damage.number or None, damage.offset, None, damage.reason, kind)
+    if found.header is not None and found.header.id != str(found.id):
+        what = f"the header says id {found.header.id!r}: this file was renamed or copied"
+        yield Finding(1, 0, None, what, "header")
     for line in found.lines:
         if line.crc_ok is False:
             what = "the checksum disagrees: this line was changed after it was written"
-            findings.append(Finding(line.number, line.offset, line.version, what))
+            yield Finding(line.number, line.offset, line.version, what, "checksum")
     for first, last in found.missing:
         versions = f"version {first} is" if first == last else f"versions {first}-{last} are"
-        findings.append(Finding(None, None, first, f"{versions} missing"))
-    places: dict[Version, tuple[int | None, int | None]] = {
-        line.version: (line.number, line.offset) for line in found.lines
-    }
-    return found.size, places, findings
+        yield Finding(None, None, first, f"{versions} missing", "version")
 
 
-def _check_meaning(events: Sequence[Event]) -> tuple[int, list[tuple[Version, str]]]:
-    """Return how many requests were proven, and what is wrong with which version."""
-    wrong: list[tuple[Version, str]] = []
-    proven = 0
+def _kind_of(reason: str) -> Kind:
+    if "header" in reason:
+        return "header"
+    if "batch" in reason:
+        return "batch"
+    return "version" if "version" in reason else "damage"
+
+
+_Wrong: TypeAlias = "tuple[Version, Kind, str]"
+
+
+def _of_meaning(events: Iterable[Event]) -> Iterator[_Wrong]:
     entries: set[Version] = set()
     for event in events:
         version = event.originator_version
         if isinstance(event, Unrecognised):
-            wrong.append((version, f"cannot be read: {event.reason}"))
+            yield version, "event", f"cannot be read: {event.reason}"
         if isinstance(event, Entry):
             if event.parent is not None and event.parent not in entries:
-                wrong.append((version, f"its parent {event.parent} is not there"))
+                yield version, "parent", f"its parent {event.parent} is not there"
             entries.add(version)
-    for answer, computed in _recomputed(events):
-        if computed == answer.request_digest:
-            proven += 1
-        else:
-            what = "the request that it answers cannot be rebuilt: the digest differs"
-            wrong.append((answer.originator_version, what))
-    return proven, wrong
 
 
-def _recomputed(events: Sequence[Event]) -> Iterator[tuple[MessageAppended, str]]:
-    """Yield every answer that recorded a digest, with the digest computed by replay."""
+def _proofs(events: Sequence[Event]) -> Iterator[_Wrong | None]:
+    """Yield, for every answer that recorded a digest, None if it is proven, else what is wrong."""
     answers: dict[Version, list[MessageAppended]] = {}
     for event in events:
         if isinstance(event, MessageAppended) and event.request_digest is not None:
             answers.setdefault(event.request_version or 0, []).append(event)
-    conversation: Conversation | None = None
+    if not events:
+        return
+    talk = Conversation.blank(events[0].originator_id, events[0].timestamp)
+    digests = Digests(talk)
     for event in events:
-        conversation = Conversation.replay(conversation, [event])
+        talk.fold(event)
         for answer in answers.pop(event.originator_version, ()):
-            assert conversation is not None
-            yield answer, digest(context(conversation, conversation.leaf))
+            yield _proof(answer, digests.of(talk.leaf))
     for orphans in answers.values():
         for answer in orphans:
-            yield answer, "the version from which it was projected is missing"
+            yield _proof(answer, None)
+
+
+def _proof(answer: MessageAppended, computed: str | None) -> _Wrong | None:
+    """Compare the digest that *answer* recorded with the one *computed* from the log, if it is."""
+    version, written_by = answer.originator_version, answer.projection
+    if computed == answer.request_digest:
+        return None
+    if computed is None:
+        return version, "request", "the version that its request was made from is missing"
+    if written_by not in (None, PROJECTION):
+        what = f"its request was projected by {written_by!r} and would now differ"
+        return version, "projection", f"{what} (this program has {PROJECTION})"
+    return version, "request", "the request that it answers cannot be rebuilt: the digest differs"
+
+
+# -- the order over all conversations --------------------------------------------------------------
+
+
+def check_order(store: Store) -> OrderReport:
+    """Compare the store's notification log with the logs. That it is behind them is no fault.
+
+    It is derived: what is wrong in it costs nothing but its ids, and it is built anew by whoever
+    reads it next. It may be the only witness of a log that is lost, though.
+    """
+    try:
+        data = store.notifications.path.read_bytes()
+    except FileNotFoundError:
+        return OrderReport(0, ())
+    except OSError as error:
+        return OrderReport(0, (_wrong_order(f"cannot be read: {error.strerror}"),))
+    if data[: len(MAGIC)] != MAGIC or len(data) < RECORD.size:
+        return OrderReport(0, (_wrong_order("not an order of events: it will be built anew"),))
+    count = len(data) // RECORD.size - 1
+    findings = []
+    by_log: dict[bytes, list[tuple[int, Version]]] = {}
+    if len(data) % RECORD.size:
+        findings.append(_wrong_order("its last record is torn", offset=(count + 1) * RECORD.size))
+    for number in range(1, count + 1):
+        place = number * RECORD.size
+        record = data[place : place + RECORD.size]
+        conversation, offset, version, crc = RECORD.unpack(record)
+        if zlib.crc32(record[:-_CRC]) != crc:
+            what = f"record {number} disagrees with its checksum"
+            findings.append(_wrong_order(what, offset=place))
+        else:
+            by_log.setdefault(conversation, []).append((offset, version))
+    for conversation, places in by_log.items():
+        findings += _of_order(store, UUID(bytes=conversation), places)
+    return OrderReport(count, tuple(findings))
+
+
+def _of_order(store: Store, conversation: UUID, places: list[tuple[int, Version]]) -> list[Finding]:
+    """Compare the records of one conversation with its log."""
+    try:
+        lines = store.inspect(conversation).lines
+    except StoreError as error:
+        return [_wrong_order(f"{len(places)} events of a log that cannot be read: {error}")]
+    believed = {(line.offset, line.version) for line in lines}
+    known = {version for _, version in places}
+    newest = max(known)
+    findings = []
+    if lost := sum(place not in believed for place in places):
+        findings.append(f"{lost} records point at no event")
+    if len(known) < len(places):
+        findings.append(f"{len(places) - len(known)} events stand in it twice")
+    if places != sorted(places):
+        findings.append("its events are not in their order")
+    if missed := sum(line.version < newest and line.version not in known for line in lines):
+        findings.append(f"{missed} events were passed over")
+    return [_wrong_order(f"{conversation}: {what}") for what in findings]
+
+
+def _wrong_order(what: str, *, offset: int | None = None) -> Finding:
+    return Finding(None, offset, None, what, "order")

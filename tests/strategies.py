@@ -22,6 +22,11 @@ WORDS = st.sampled_from(
 TEXTS = st.one_of(WORDS, st.text(max_size=6))
 MODELS = st.sampled_from([b.MODEL, "claude-opus-4-6", "", " "])
 
+
+def _one_of_these(*strategies):
+    return st.sampled_from(strategies).flatmap(lambda strategy: strategy)
+
+
 leaves = st.one_of(
     st.none(),
     st.booleans(),
@@ -145,7 +150,8 @@ def _messages(parents):
 
 
 def _contents(blocks):
-    return st.one_of(st.lists(blocks, max_size=4), st.lists(blocks, max_size=4), TEXTS)
+    some = st.lists(blocks, min_size=1, max_size=4)
+    return _one_of_these(some, some, some, st.just([]), TEXTS)
 
 
 def _body(role, content):
@@ -168,11 +174,8 @@ _odd_tools = st.sampled_from(
 
 
 def any_event(parent=parents):
-    """One event of any class, with no version yet."""
-    return st.one_of(
-        _messages(parent),
-        _messages(parent),
-        _messages(parent),
+    """One event of any class, with no version yet; six of ten are messages."""
+    summaries = st.one_of(
         st.builds(
             lambda s, k, p: b.compacted(s, first_kept=k, parent=p),
             TEXTS,
@@ -183,8 +186,9 @@ def any_event(parent=parents):
             lambda s, n, p: b.branch_summarized(s, left=n, parent=p), TEXTS, versions, parent
         ),
         st.builds(lambda s, v, p: b.note(s, visible=v, parent=p), TEXTS, st.booleans(), parent),
-        facts,
     )
+    # Not `one_of`, which would flatten the many kinds of facts into the few of entries.
+    return _one_of_these(*[_messages(parent)] * 6, summaries, facts, facts, facts)
 
 
 facts = st.one_of(
@@ -217,18 +221,15 @@ def _tool_rounds(draw):
     return [answer, *draw(st.permutations([*(b.result(i, f"<{i}>") for i in answered), *asides]))]
 
 
-_fragments = st.one_of(
-    any_event().map(lambda event: [event]),
-    any_event().map(lambda event: [event]),
-    any_event().map(lambda event: [event]),
-    _tool_rounds(),
-)
+_fragments = _one_of_these(any_event().map(lambda event: [event]), _tool_rounds())
 
 
 @st.composite
 def streams(draw, max_size=8):
     """A log: events in any order; versions that are lost, doubled, or begin late."""
-    drawn = [event for part in draw(st.lists(_fragments, max_size=max_size)) for event in part]
+    length = draw(st.sampled_from([0, 1, 2, 4, 6, max_size]))
+    parts = draw(st.lists(_fragments, min_size=length, max_size=length))
+    drawn = [event for part in parts for event in part]
     version, entry, stream = draw(st.sampled_from([0, 0, 0, 1, 5])), None, []
     for event in drawn:
         version = max(1, version + draw(st.sampled_from([1] * 8 + [0, 2, 4])))

@@ -11,6 +11,7 @@ from app import bootstrap
 from app.repl.plain import plain
 from app.settings import settings
 from domain.projections.catalogue import row
+from infrastructure.errors import StoreError
 
 if TYPE_CHECKING:
     from app.application import Conversations
@@ -26,10 +27,13 @@ def rows(
     """Return a row per conversation, the last used first; of the directory *cwd*, or of all."""
     found = []
     for conversation_id in conversations.ids():
-        last = conversations.last_event_of(conversation_id)
-        if last is None:
-            continue
-        found.append(row(conversations.events_of(conversation_id, until=HEAD), last))
+        try:
+            last = conversations.last_event_of(conversation_id)
+            if last is not None:
+                found.append(row(conversations.events_of(conversation_id, until=HEAD), last))
+        except StoreError as error:
+            # One log that cannot be read (of a newer format, say) does not hide the others.
+            click.echo(f"leftfold: {plain(str(error))}", err=True)
     if cwd is not None:
         found = [each for each in found if each.cwd == cwd]
     if search is not None:

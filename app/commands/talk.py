@@ -11,10 +11,12 @@ import click
 
 from app import bootstrap, one_turn, references
 from app.commands.list import rows
-from app.errors import NoCredentialsError, UsageError
+from app.errors import DONE, NoCredentialsError, UsageError
 from app.repl.approval import AllowAll, RefuseAll
 from app.repl.plain import plain
 from app.settings import settings
+from domain.projections.transcript import transcript
+from infrastructure.errors import LeaseHeldError
 from infrastructure.model.client import preload
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from app.ports import Approver
     from app.settings import Settings
     from domain.conversation import Conversation
+
+CHOOSE = "?"
+"""The ID that means: show what there is, and let the person choose."""
 
 
 def run(
@@ -50,8 +55,12 @@ def run(
 
 
 def _prompt(given: str) -> str:
-    text = sys.stdin.read() if given == "-" and sys.stdin is not None else given
-    if not text.strip() or text == "-":
+    """Return the prompt of ``-p``; bytes of standard input that are no text are replaced."""
+    text = given
+    if given == "-":
+        data = b"" if sys.stdin is None else sys.stdin.buffer.read()
+        text = data.decode("utf-8", "replace").rstrip("\r\n")
+    if not text.strip():
         raise UsageError("-p needs a prompt with some text in it")
     return text
 
@@ -65,12 +74,44 @@ async def _talk(
 ) -> int:
     async with bootstrap.model(chosen) as model:
         workshop = bootstrap.Workshop(chosen, conversations, model)
-        at_hand = workshop.begin_new() if earlier is None else workshop.resume(earlier)
+        try:
+            at_hand = workshop.begin_new() if earlier is None else workshop.resume(earlier)
+        except LeaseHeldError as held:
+            instead = _instead(conversations, held, earlier, is_asked=text is None)
+            if instead is None:
+                return DONE
+            at_hand = workshop.resume(instead)
         if text is not None:
             approver = AllowAll() if chosen.yes else RefuseAll()
             agent = workshop.agent(at_hand, approver=approver, screen=one_turn.screen(output))
             return await one_turn.run(agent, at_hand, text, output)
         return await _repl(workshop, at_hand)
+
+
+def _instead(
+    conversations: Conversations, held: LeaseHeldError, wanted: UUID | None, *, is_asked: bool
+) -> UUID | None:
+    """Say who has the conversation open, and offer a copy, or a look; None to leave it at that.
+
+    Raises:
+        LeaseHeldError: nobody can be asked.
+    """
+    assert wanted is not None
+    if not is_asked or sys.stdin is None or not sys.stdin.isatty():
+        click.echo(f"leftfold: to go on in a copy, use --fork {wanted}", err=True)
+        raise held
+    click.echo(str(held), err=True)
+    choices = click.Choice(["fork", "look", "leave"])
+    match click.prompt("Go on in a copy, or only look", type=choices, default="fork", err=True):
+        case "fork":
+            return conversations.fork(wanted)
+        case "look":
+            from app.repl.console import console  # noqa: PLC0415
+            from app.repl.transcript_view import show_transcript  # noqa: PLC0415
+
+            talk = conversations.get(wanted)
+            show_transcript(console(), transcript(talk, talk.leaf))
+    return None
 
 
 async def _repl(workshop: Workshop, at_hand: OpenConversation) -> int:
@@ -149,14 +190,16 @@ def _earlier(
         if entry is not None:
             version = references.entry_version(conversations.get(source), entry)
         return conversations.fork(source, version)
-    if resume:
-        return references.conversation_id(conversations, resume)
-    if go_on or resume is not None:
+    if resume not in (None, CHOOSE):
+        return references.conversation_id(conversations, str(resume))
+    if go_on or resume == CHOOSE:
         return _newest_or_chosen(conversations, chosen.cwd, choose=not go_on)
     return None
 
 
 def _newest_or_chosen(conversations: Conversations, cwd: str, *, choose: bool) -> UUID | None:
+    if choose and (sys.stdin is None or not sys.stdin.isatty()):
+        raise UsageError("-r without an ID needs a terminal to choose at: give an ID, or use -c")
     here = rows(conversations, cwd=cwd)
     if not here:
         click.echo("There is no conversation of this directory yet: this is a new one.", err=True)

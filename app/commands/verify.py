@@ -1,4 +1,4 @@
-"""``leftfold verify``: every log, line, checksum, parent and request digest."""
+"""``leftfold verify``: every log, line, checksum, parent and request digest, and their order."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from eventsourcing.persistence import PersistenceError
 from app import bootstrap, references
 from app.repl.plain import plain
 from app.settings import settings
-from app.verification import Finding, Report, verify
+from app.verification import Finding, OrderReport, Report, check_order, verify
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from uuid import UUID
 
     from app.application import Conversations
@@ -25,37 +26,53 @@ if TYPE_CHECKING:
 @click.pass_obj
 def command(store: str | None, *, ids: tuple[str, ...], as_json: bool) -> None:
     """Check conversations (all, for none) line by line; exit 1 if anything is wrong."""
+    checked = wrong = 0
+    order = None
     with bootstrap.conversations(settings(store=store)) as conversations:
         wanted = [references.conversation_id(conversations, each) for each in ids]
-        reports = [_report(conversations, each) for each in wanted or conversations.ids()]
-    for report in reports:
-        click.echo(json.dumps(_object(report)) if as_json else _text(report))
-    damaged = sum(not report.is_clean for report in reports)
+        for each in wanted or conversations.ids():
+            report = _report(conversations, each)
+            checked, wrong = checked + 1, wrong + (not report.is_clean)
+            click.echo(json.dumps(_object(report)) if as_json else _text(report))
+        if not ids and conversations.store is not None:
+            order = check_order(conversations.store)
+    if order is not None and (as_json or order.findings):
+        click.echo(json.dumps(_order_object(order)) if as_json else _order_text(order))
     if not as_json:
-        verdict = f"{damaged} with findings" if damaged else "all clean"
-        click.echo(f"{len(reports)} conversations, {verdict}")
-    raise SystemExit(1 if damaged else 0)
+        verdict = f"{wrong} with findings" if wrong else "all clean"
+        click.echo(f"{checked} conversations, {verdict}")
+    raise SystemExit(1 if wrong or (order is not None and order.findings) else 0)
 
 
 def _report(conversations: Conversations, conversation_id: UUID) -> Report:
     try:
         return verify(conversations, conversation_id)
     except PersistenceError as error:
-        finding = Finding(None, None, None, str(error))
+        finding = Finding(None, None, None, str(error), "error")
         return Report(conversation_id, 0, None, 0, (finding,))
 
 
 def _text(report: Report) -> str:
     size = "" if report.bytes is None else f", {report.bytes:,} bytes"
-    verdict = "ok" if report.is_clean else f"{len(report.findings)} findings"
+    wrong = sum(not finding.is_harmless for finding in report.findings)
+    verdict = f"{wrong} findings" if wrong else "ok"
     checked = f"{report.events} events{size}, {report.requests_proven} requests proven"
-    rows = [f"{report.id}  {checked}: {verdict}"]
-    for finding in report.findings:
+    return "\n".join([f"{report.id}  {checked}: {verdict}", *_rows(report.findings)])
+
+
+def _order_text(order: OrderReport) -> str:
+    head = f"the order of all events, {order.records} records: {len(order.findings)} findings"
+    return "\n".join([head, *_rows(order.findings)])
+
+
+def _rows(findings: Iterable[Finding]) -> Iterator[str]:
+    """Yield a row of the table for each finding: where, of what kind, and what."""
+    for finding in findings:
         line = "" if finding.line is None else f"line {finding.line}"
         offset = "" if finding.offset is None else f"byte {finding.offset}"
         version = "" if finding.version is None else f"version {finding.version}"
-        rows.append(f"  {line:10} {offset:14} {version:14} {plain(finding.what)}".rstrip())
-    return "\n".join(rows)
+        row = f"  {line:10} {offset:14} {version:14} {finding.kind:11} {plain(finding.what)}"
+        yield " ".join(row.split("\n"))
 
 
 def _object(report: Report) -> dict[str, object]:
@@ -66,4 +83,13 @@ def _object(report: Report) -> dict[str, object]:
         "bytes": report.bytes,
         "requests_proven": report.requests_proven,
         "findings": [finding._asdict() for finding in report.findings],
+    }
+
+
+def _order_object(order: OrderReport) -> dict[str, object]:
+    return {
+        "order": ".index/notifications",
+        "ok": not order.findings,
+        "records": order.records,
+        "findings": [finding._asdict() for finding in order.findings],
     }

@@ -145,7 +145,7 @@ async def _fork(repl: Repl, arguments: str) -> None:
     entry = entry_version(talk, arguments) if arguments else None
     conversations = repl.context.workshop.conversations
     child = conversations.fork(talk.id, entry)
-    repl.switch_to(conversations.open(child))
+    repl.switch_to(repl.context.workshop.resume(child))
     repl.say(f"Going on in a copy, {child}. The original is {talk.id}.")
 
 

@@ -60,9 +60,7 @@ def context(conversation: Conversation, leaf: Version | None) -> JsonObject:
     return frame(conversation, messages, may_think=may_think(messages))
 
 
-def frame(
-    conversation: Conversation, messages: list[JsonObject], *, may_think: bool
-) -> JsonObject:
+def frame(conversation: Conversation, messages: list[JsonObject], *, may_think: bool) -> JsonObject:
     """Return the body around *messages*; *may_think* as `may_think` says of them."""
     model = (conversation.model or "").strip() and conversation.model
     max_tokens = max(conversation.max_tokens or _DEFAULT_MAX_TOKENS, 1)

@@ -15,6 +15,8 @@ from domain.events import Compacted
 from domain.projections.context import Pairing, frame, live_entries, may_think
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from domain.conversation import Conversation
     from domain.events import Entry, Version
     from domain.messages import JsonObject
@@ -26,6 +28,8 @@ class Digests:
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
         self._around: tuple[tuple[object, ...], bytes, bytes] = (), b"", b""
+        self._leaf: Version | None = None
+        self._facts: tuple[object, ...] = ()
         self._begin(None)
 
     def of(self, leaf: Version | None) -> str:
@@ -34,7 +38,7 @@ class Digests:
         Raises:
             UnknownEntryError: *leaf* is not an entry.
         """
-        added = self._added(leaf)
+        added: Sequence[Entry] | None = self._added(leaf)
         if added is None or self._facts != self._facts_now() or self._knows_more():
             self._begin(leaf)
             added = live_entries(self._conversation.path(leaf))
@@ -46,7 +50,7 @@ class Digests:
     def _begin(self, leaf: Version | None) -> None:
         self._leaf = leaf
         self._facts = self._facts_now()
-        self._pairing = Pairing(self._conversation)
+        self._pairing: Pairing = Pairing(self._conversation)
         self._last_answer: list[JsonObject] = []
         self._hash = sha256()
 
@@ -57,7 +61,8 @@ class Digests:
 
     def _added(self, leaf: Version | None) -> list[Entry] | None:
         """Return the entries between the last leaf and *leaf*; None if it is no simple addition."""
-        talk, added = self._conversation, list[Entry]()
+        talk = self._conversation
+        added: list[Entry] = []
         while leaf != self._leaf:
             if leaf is None or leaf not in talk.entries or leaf < (self._leaf or 0):
                 return None
@@ -91,7 +96,7 @@ class Digests:
     def _frame(self, *, may_think: bool) -> tuple[bytes, bytes]:
         """Return the canonical body before and after its messages."""
         talk = self._conversation
-        depends_on = (*self._facts_now(), talk.thinking_level, id(talk.instructions), may_think)
+        depends_on = (*self._facts_now(), talk.thinking_level, talk.instructions, may_think)
         if self._around[0] != depends_on:
             body = frame(talk, [], may_think=may_think)
             before = canonical({key: body[key] for key in body if key < "messages"})

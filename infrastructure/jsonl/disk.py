@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _NO_LOCKS_HERE = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 
+_NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES})
+
 
 class LocksUnsupportedError(OSError):
     """This file system has no kernel locks (some NFS, case F7)."""
@@ -126,16 +128,36 @@ def remove(path: Path) -> None:
         os.unlink(path)  # noqa: PTH108
 
 
-def make_folder(path: Path) -> None:
-    """Create *path* and its missing parents, each 0700 whatever the umask (case Z11)."""
+def make_folder(path: Path, *, durable: bool = False) -> None:
+    """Create *path* and its missing parents, each 0700 whatever the umask (case Z11).
+
+    Args:
+        path: The folder.
+        durable: Whether the names of those that are made are safe when this returns.
+    """
     if path.is_dir():
         return
-    make_folder(path.parent)
+    make_folder(path.parent, durable=durable)
     try:
         os.mkdir(path, 0o700)  # noqa: PTH102
     except FileExistsError:
         return
     os.chmod(path, 0o700)  # noqa: PTH101
+    if durable:
+        sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in the folder *path* durable, where the system lets us."""
+    try:
+        fd = open_read(path)
+        try:
+            sync(fd)
+        finally:
+            close(fd)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise
 
 
 def files(folder: Path) -> Iterator[os.DirEntry[str]]:

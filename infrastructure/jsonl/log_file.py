@@ -337,7 +337,7 @@ class LogFile:
                 disk.sync(fd)
             disk.rename(temporary, self.path)
             if self.durable:
-                sync_folder(self.path.parent)
+                disk.sync_folder(self.path.parent)
         except BaseException as error:
             if fd is not None:
                 _discard(fd, temporary, self.path)
@@ -465,15 +465,6 @@ def encoded(
         )
         for number, event in enumerate(events, 1)
     ]
-
-
-def sync_folder(path: Path) -> None:
-    """Make the names in the folder *path* durable."""
-    fd = disk.open_read(path)
-    try:
-        disk.sync(fd)
-    finally:
-        disk.close(fd)
 
 
 def _now() -> str:

@@ -3,8 +3,9 @@
 ``.index/notifications`` is a header of 32 bytes (magic and a random epoch) and a record of 32 bytes
 for every event: conversation, byte offset, version, CRC-32 of the first 28 bytes. The number of a
 record, counted from 1, is the notification id. Records are written after the log, under its lock
-and the lock of the ``.index`` folder. They are never synced, because what is missing is found again
-by comparing the logs' ends with it. Whatever does not fit makes it built anew, with a new epoch.
+and the lock of the ``.index`` folder. Saving does not sync them, because what is missing is found
+again by comparing the logs' ends with it; reading does, because an id that somebody acted upon must
+never mean something else. Whatever does not fit makes it built anew, with a new epoch.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ class NotificationLog:
     def _forget(self) -> None:
         self.epoch = b"\0" * 16
         self._file_count = 0
+        self._synced_count = 0
         self._extra = b""  # records that could not be written: the store is read-only
         self._last: dict[bytes, Record] = {}
         self._compared: dict[bytes, _State] = {}
@@ -124,6 +126,7 @@ class NotificationLog:
         start = max(start, 1)
         while start <= self.known_count and (stop is None or start <= stop):
             end = min(self.known_count, start + 255, stop if stop is not None else self.known_count)
+            self._make_safe(end)
             try:
                 found = list(self._lines(start, end, strict=not repaired))
             except _BrokenError:
@@ -132,6 +135,18 @@ class NotificationLog:
                 continue
             yield from found
             start = end + 1
+
+    def _make_safe(self, end: int) -> None:
+        """Sync the records up to *end*, which somebody is about to read."""
+        if not self._store.durable or self._fd is None:
+            return
+        if self._synced_count < min(end, self._file_count):
+            try:
+                disk.sync_data(self._fd)
+            except OSError as error:
+                if error.errno not in _READ_ONLY:
+                    raise ReadError(self.path, error) from error
+            self._synced_count = self._file_count
 
     def _lines(self, start: int, end: int, *, strict: bool) -> Iterator[tuple[int, Record, Line]]:
         records = list(_unpacked(self._bytes(start, end)))

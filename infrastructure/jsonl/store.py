@@ -310,7 +310,7 @@ class Store:
     def _folder_locked(self) -> Iterator[None]:
         """Hold the lock of the folder: nobody else creates a log in it."""
         try:
-            disk.make_folder(self.path)
+            disk.make_folder(self.path, durable=self.durable)
             fd = disk.open_read(self.path)
         except OSError as error:
             raise WriteError(self.path, error) from error

@@ -134,11 +134,13 @@ class TrackingLog:
             pass
         self.close()
         try:
-            disk.make_folder(self.path.parent)
+            disk.make_folder(self.path.parent, durable=self._store.durable)
             try:
                 self._fd = disk.create(self.path)
             except FileExistsError:
                 self._fd = disk.open_append(self.path)
+            if self._store.durable:
+                disk.sync_folder(self.path.parent)
         except OSError as error:
             raise WriteError(self.path, error) from error
         return self._fd
@@ -167,7 +169,7 @@ class TrackingLog:
             self._forget()
         data = disk.read(fd, size - self._read_to, self._read_to)
         complete = data.rfind(b"\n") + 1
-        for row in data[:complete].split(b"\n"):
+        for row in data.split(b"\n"):  # a last one without its newline counts, if it is whole
             position = _position(row)
             if position is not None and self._counts(position):
                 known = self._positions.get(position.name, position.notification_id)

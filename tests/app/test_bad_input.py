@@ -52,7 +52,7 @@ def test_without_a_key_and_without_a_terminal_it_is_wrong_usage(tmp_path):
 def test_one_conversation_survives_every_failure_of_the_model(tmp_path):
     """Each failure ends a turn; the next turn goes on, and nothing that was said is lost."""
     failures = [
-        ("a wrong key", [refuse(401, "invalid x-api-key")], ["ANTHROPIC_API_KEY", "invalid x-api"]),
+        ("a wrong key", [refuse(401, "invalid\x1b[2J key")], ["ANTHROPIC_API_KEY", "invalid\u241b[2J"]),
         ("a model that is unknown", [refuse(404, "model: nope")], ["--model", "model: nope"]),
         ("too many requests", [refuse(429, retry_after=SOON)] * 4, ["too many requests"]),
         ("an overload", [refuse(529, retry_after=SOON)] * 4, ["overloaded"]),
@@ -139,13 +139,13 @@ def test_a_store_that_is_a_file_or_below_one_or_cannot_be_made(tmp_path):
     with ScriptedServer() as server:
         program = Program(tmp_path, server)
         for store in (file, file / "store", "/proc/nowhere/store"):
-            for arguments in (["-p", "hello"], ["list"], ["verify"]):
-                done = program.run("--store", store, *arguments)
-                if done.code == 0:  # nothing there yet: nothing to list
-                    assert arguments != ["-p", "hello"]
-                    continue
-                assert done.code == 1
-                assert str(store) in done.complaint
+            done = program.run("--store", store, "-p", "hello")
+            assert done.code == 1
+            assert str(store) in done.complaint
+        for command in ("list", "verify"):
+            done = program.run("--store", file, command)
+            assert done.code == 1
+            assert str(file) in done.complaint
         assert server.requests == []
 
     assert file.read_text() == "mine"
@@ -264,6 +264,8 @@ def test_an_id_that_names_no_conversation(tmp_path, wanted, code, told):
         done = program.run(*arguments)
         assert done.code == code
         assert told in done.complaint
+        if code == 2 and wanted != "":
+            break
     assert len(program.logs()) == 2
 
 
@@ -287,11 +289,15 @@ def test_an_entry_that_is_not_there(tmp_path):
     program = Program(tmp_path)
     conversation_id = begin(program, "hello")
 
-    for entry in ("99", "1", "-9", "no-such-label"):
-        for command in ("fork", "show", "context"):
-            done = program.run(command, f"{conversation_id}@{entry}")
-            assert done.code in (1, 2)
-            assert done.complaint
+    for command, entry, code in (
+        ("fork", "99", 1),
+        ("show", "1", 1),
+        ("context", "-9", 1),
+        ("fork", "no-such-label", 2),
+    ):
+        done = program.run(command, f"{conversation_id}@{entry}")
+        assert done.code == code
+        assert entry in done.complaint
     assert len(program.logs()) == 1
 
 
@@ -338,7 +344,7 @@ def test_a_log_written_with_a_key_needs_that_key(tmp_path):
 
     wrong = Program(tmp_path, CIPHER_KEY=AESCipher.create_key(16)).run("show", program.id())
     assert wrong.code == 1
-    assert "CIPHER_KEY" in wrong.complaint
+    assert "damaged" in wrong.complaint
     without = program.run("verify", program.id())
     assert without.code == 1
     assert "hello" not in without.out
@@ -383,10 +389,9 @@ def test_lines_on_standard_input_are_prompts_and_the_end_leaves(tmp_path):
     assert topics(program.log()).count("TurnEnded") == 3
 
 
-@pytest.mark.parametrize("locale", ["C.UTF-8", "C", "en_US.UTF-8"])
-def test_bytes_that_are_no_text_are_replaced_at_the_door(tmp_path, locale):
-    """Cases E4, E8: by argument and by pipe."""
-    program = Program(tmp_path, LC_ALL=locale)
+def test_bytes_that_are_no_text_are_replaced_at_the_door(tmp_path):
+    """Cases E4, E7, E8: by argument and by pipe; and a terminal that knows no such characters."""
+    program = Program(tmp_path, LC_ALL="C", PYTHONUTF8="0", PYTHONIOENCODING="ascii")
     done = program.run("--offline", "-p", "-", stdin=b"odd \xff bytes \0 and a zero\n")
     assert done.code == 0
     argument = program.run("--offline", "-c", "-p", b"again \xff".decode("utf-8", "surrogateescape"))

@@ -11,8 +11,6 @@ from tests import builders as b
 from tests.strategies import streams
 
 
-
-
 @settings(max_examples=300)
 @given(streams(max_size=20), st.data())
 def test_whatever_a_log_holds_each_digest_is_that_of_the_whole_request(stream, data):
@@ -46,6 +44,11 @@ def test_facts_that_stand_before_the_messages_begin_anew():
         (b.model(max_tokens=7), b.model(caching=True), b.instructions(), b.thinking_level("low")), 5
     ):
         digests.of(talk.leaf)
-        talk.fold(fact.__class__(**{f: getattr(fact, f) for f in fact.__struct_fields__} | {"originator_version": number}))
+        talk.fold(
+            fact.__class__(
+                **{f: getattr(fact, f) for f in fact.__struct_fields__}
+                | {"originator_version": number}
+            )
+        )
 
         assert digests.of(talk.leaf) == digest(context(talk, talk.leaf))

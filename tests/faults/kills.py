@@ -56,7 +56,9 @@ def sweep(root, begin, program, check, *, prepare=lambda folder: None):
         try:
             check(folder, heard)
         except Exception:
-            failures.append(f"kill {number}, {where}, after {len(heard)}:\n{traceback.format_exc()}")
+            failures.append(
+                f"kill {number}, {where}, after {len(heard)}:\n{traceback.format_exc()}"
+            )
         if where is None:
             return kills, failures
         kills += 1

@@ -1,0 +1,141 @@
+"""What the house promises about itself: layers, names, what is loaded, and what a log can not do."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from tests.app.programs import MAIN, ROOT, Program, append_line
+
+PACKAGES = ("app", "domain", "infrastructure")
+BIN = Path(sys.executable).parent
+HEAVY = ("anthropic", "prompt_toolkit", "rich")
+
+
+def test_the_layers_hold():
+    """The contracts of pyproject.toml: app → infrastructure → domain, and what each may know."""
+    code = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " 0 broken" in done.stdout
+
+
+def test_no_module_of_app_shadows_another_when_main_is_run_as_a_script():
+    """`python app/main.py` puts app/ first on sys.path: its modules are top-level modules then."""
+    ours = {path.stem for path in (ROOT / "app").iterdir() if path.suffix == ".py" or path.is_dir()}
+    ours -= {"__init__", "__pycache__"}
+    installed = {
+        name for name, owners in packages_distributions().items() if owners != ["leftfold"]
+    }
+
+    assert "agent" in ours
+    assert ours & sys.stdlib_module_names == set()
+    assert ours & installed == set()
+
+
+def test_the_packages_are_these_three_and_typed():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == [
+        "domain",
+        "infrastructure",
+        "app",
+    ]
+    assert project["project"]["scripts"] == {"leftfold": "app.cli:main"}
+    assert [name for name in PACKAGES if not (ROOT / name / "py.typed").exists()] == []
+
+
+def test_nothing_imports_main():
+    """It is `__main__`, and would be loaded a second time."""
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            assert "app.main" not in path.read_text() or path == MAIN, path
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["log", "{id}"], ["show", "{id}", "--json"], ["-h"]])
+def test_looking_at_conversations_loads_neither_the_sdk_nor_the_prompt(tmp_path, arguments):
+    """Modules are counted, no clock is looked at: `import anthropic` alone takes a second."""
+    program = Program(tmp_path)
+    log = write_log(program, "Noted")
+    done = program.run(
+        *(argument.format(id=log.stem) for argument in arguments),
+        environment={"PYTHONPROFILEIMPORTTIME": "1"},
+    )
+
+    assert done.code == 0
+    loaded = {line.rpartition("|")[2].strip() for line in done.err.splitlines()}
+    assert "click" in loaded
+    assert {name for name in loaded if name.split(".")[0] in HEAVY} == set()
+
+
+def write_log(program, topic):
+    """Write, by hand, the log of a conversation with one event of *topic*."""
+    program.store.mkdir(parents=True)
+    log = program.store / "01920000-0000-7000-8000-000000000001.jsonl"
+    header = {"format": "leftfold/1", "id": log.stem, "created": "2026-01-01T00:00:00.000000Z"}
+    log.write_text(json.dumps(header) + "\n")
+    time = "2026-01-01T00:00:00Z"
+    append_line(log, 1, "Started", {"timestamp": time, "cwd": str(program.cwd)})
+    message = {"role": "user", "content": [{"type": "text", "text": "hello"}]}
+    append_line(log, 2, "MessageAppended", {"timestamp": time, "parent": None, "message": message})
+    append_line(log, 3, topic, {"timestamp": time, "command": "touch hit", "_type_": topic})
+    return log
+
+
+TRAP = "import pathlib\npathlib.Path({0!r}).touch()\ndef boom(*a, **k):\n    pathlib.Path({0!r}).touch()\nboom()\n"
+
+
+@pytest.mark.parametrize("topic", ["os:system", "evil:boom", "evil", "domain.events:Started"])
+def test_a_topic_in_a_log_imports_and_runs_nothing(tmp_path, topic):
+    program = Program(tmp_path)
+    hit = program.cwd / "hit"
+    (program.cwd / "evil.py").write_text(TRAP.format(str(hit)))
+    log = write_log(program, topic)
+
+    shown = program.run("show", log.stem)
+    assert (shown.code, "hello" in shown.out) == (0, True)
+    assert f"unknown topic '{topic}'" in program.run("log", log.stem).out
+    verified = program.run("verify")
+    assert verified.code == 1
+    assert f"unknown topic '{topic}'" in verified.out
+    if topic == "evil:boom":
+        before = log.read_bytes()
+        answered = program.run("--offline", "-c", "-p", "what did I ask you?")
+        assert answered.code == 0
+        assert "hello" in answered.out
+        assert log.read_bytes().startswith(before)
+    assert not hit.exists()
+
+
+@pytest.mark.parametrize("command", [[sys.executable, MAIN], [BIN / "leftfold"]], ids=["main.py", "leftfold"])
+def test_a_directory_with_packages_of_our_names_is_not_imported_from(tmp_path, command):
+    """A project of the user's may well have an app/ or a domain/ of its own."""
+    if not Path(command[-1]).exists():
+        pytest.skip("the console script is not installed here")
+    program = Program(tmp_path)
+    hit = tmp_path / "hit"
+    for package in PACKAGES:
+        (program.cwd / package).mkdir()
+        (program.cwd / package / "__init__.py").write_text(TRAP.format(str(hit)))
+    for module in ("json", "os", "click", "anthropic", "cli", "sitecustomize"):
+        (program.cwd / f"{module}.py").write_text(TRAP.format(str(hit)))
+    done = subprocess.run(
+        [*map(str, command), "--offline", "--yes", "-p", "list the files here"],
+        cwd=program.cwd,
+        env=program.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "anthropic.py" in done.stdout
+    assert not hit.exists()
