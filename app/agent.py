@@ -78,8 +78,27 @@ class Agent:
         self._save_what_could_not_be_saved()
         first = self._at_hand.conversation.version + 1
         self._at_hand.record(partial(self._begin_turn, prompt=prompt))
+        return await self._finish(self._work(), first)
+
+    def is_waiting(self) -> bool:
+        """Whether the last turn stopped, in a crash, with calls that never started."""
+        talk = self._at_hand.conversation
+        calls = talk.open_calls()
+        return bool(calls) and talk.last_turn is None and not any(map(talk.was_started, calls))
+
+    async def go_on(self) -> str:
+        """Take up a turn that `is_waiting`: ask again whether its calls may run (case A11)."""
+        first = self._at_hand.conversation.version + 1
+        return await self._finish(self._go_on(), first)
+
+    async def _go_on(self) -> None:
+        await self._run_tools(self._at_hand.conversation.open_calls())
+        await self._work()
+
+    async def _finish(self, work: Coroutine[None, None, None], first: int) -> str:
+        """Let *work* come to its end, whichever it is, and record that."""
         try:
-            await self._work()
+            await work
         except asyncio.CancelledError:
             return self._end_turn("interrupted", first)
         except ModelError as problem:
@@ -105,10 +124,15 @@ class Agent:
                     raise
                 continue
             calls = self._at_hand.conversation.open_calls()
-            if not calls:
-                return
-            if stop_reason == "tool_use":
+            if calls and stop_reason == "tool_use":
                 await self._run_tools(calls)
+            if not calls or stop_reason == "tool_use":
+                # What was typed meanwhile: after the tools, or at the end as the next thing to do.
+                queued = bool(self._at_hand.conversation.queue)
+                if queued:
+                    self._at_hand.record(lambda talk: talk.deliver_prompts())
+                if not calls and not queued:
+                    return
                 continue
             # An input that may be cut off is never run (facts.md, trap 2; case A17).
             self._at_hand.record(partial(_refuse_cut_off_calls, reason=stop_reason))
@@ -178,12 +202,16 @@ class Agent:
         tool = self._toolbox.tools.get(call.name)
         if tool is None or not tool.needs_approval:
             return True
-        refusal = await self._approver.refusal(call, tool.summary(call.input))
-        if refusal is not None:
-            self._at_hand.record(
-                lambda talk: talk.append_tool_result(call.id, refusal, is_error=True)
-            )
-        return refusal is None
+        if self._at_hand.conversation.is_allowed(call):
+            return True
+        approval = await self._approver.decide(call, tool.summary(call.input))
+        if approval is None:
+            return True
+        decision, command, reason = approval
+        self._at_hand.record(
+            lambda talk: talk.decide(call, decision, command=command, reason=reason)
+        )
+        return decision != "no"
 
     async def _run_tool(self, call: ToolUseBlock) -> None:
         tool = self._toolbox.tools.get(call.name)
@@ -215,6 +243,7 @@ class Agent:
         """Answer what a crash left open, then append the prompt: one save."""
         talk.close_open_calls()
         self._prepare(talk)
+        talk.deliver_prompts()
         talk.append_prompt(prompt)
 
     def _end_turn(self, outcome: str, first: int, error: TurnError | None = None) -> str:

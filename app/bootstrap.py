@@ -1,4 +1,8 @@
-"""Puts the parts together: the only place that names concrete classes."""
+"""Puts the parts together: the only place that names concrete classes.
+
+What only a turn needs (the loop, the tools, the model) is imported where it is made, so that
+commands that only look at logs start at once.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +15,20 @@ from eventsourcing.persistence import InfrastructureFactoryError
 from eventsourcing.utils import TopicError
 
 from app import instructions
-from app.agent import Agent
 from app.application import Conversations
-from app.compactor import Compactor
-from domain.compaction import Room
 from domain.conversation import Conversation
 from infrastructure.errors import SettingsError
 from infrastructure.jsonl.locks import Lease
-from infrastructure.model.client import AnthropicModel, has_credentials, knows_caching
-from infrastructure.tools.toolbox import Toolbox
+from infrastructure.model.environment import has_credentials, knows_caching
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from datetime import datetime
     from uuid import UUID
 
+    from app.agent import Agent
     from app.application import OpenConversation
+    from app.compactor import Compactor
     from app.ports import Approver, Model, Screen
     from app.settings import Settings
 
@@ -54,6 +56,8 @@ def conversations(settings: Settings) -> Conversations:
 @asynccontextmanager
 async def model(settings: Settings) -> AsyncIterator[Model]:
     """Run with the model of these settings: the API's, or the offline model on loopback."""
+    from infrastructure.model.client import AnthropicModel  # noqa: PLC0415
+
     async with AsyncExitStack() as stack:
         if is_offline(settings):
             from infrastructure.model.offline_server import OfflineServer  # noqa: PLC0415
@@ -127,6 +131,9 @@ class Workshop:
 
     def agent(self, at_hand: OpenConversation, *, approver: Approver, screen: Screen) -> Agent:
         """Return an agent for the conversation at hand, working in its directory."""
+        from app.agent import Agent  # noqa: PLC0415
+        from infrastructure.tools.toolbox import Toolbox  # noqa: PLC0415
+
         self.hold(at_hand.id)
         cwd = working_directory(at_hand.conversation, self.settings.cwd)
         toolbox = Toolbox(
@@ -148,6 +155,8 @@ class Workshop:
 
     def compactor(self, at_hand: OpenConversation, screen: Screen) -> Compactor:
         """Return what makes room in the conversation at hand."""
+        from app.compactor import Compactor  # noqa: PLC0415
+
         surely_fits = 0 if self.settings.context_window else SURELY_FITS
         return Compactor(at_hand, self.model, screen, self.window_of, surely_fits=surely_fits)
 
@@ -159,6 +168,8 @@ class Workshop:
 
     def change_model(self, talk: Conversation, model: str) -> None:
         """Let *model* answer from here on, with as much room for answers as its window gives."""
+        from domain.compaction import Room  # noqa: PLC0415
+
         room = Room.of(self.settings.context_window or LARGE_WINDOW)
         caching = is_offline(self.settings) or knows_caching()
         talk.change_model(model, max_tokens=room.reserve, caching=caching)

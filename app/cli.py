@@ -20,6 +20,7 @@ COMMANDS = (
     "tree",
     "context",
     "verify",
+    "recover",
     "fork",
     "rename",
     "label",

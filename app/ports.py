@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -80,11 +80,22 @@ class Toolbox(Protocol):
         """Run *call* to its end; whatever goes wrong is a result with ``is_error``."""
 
 
+class Approval(NamedTuple):
+    """What was decided of a call: *decision* is yes, always or no.
+
+    *command*: always means this command alone. *reason* is told to the model after a no.
+    """
+
+    decision: str
+    command: str | None = None
+    reason: str = ""
+
+
 class Approver(Protocol):
     """Who decides whether a tool may act."""
 
-    async def refusal(self, call: ToolUseBlock, summary: str) -> str | None:
-        """Return None if *call* may run, else what to tell the model."""
+    async def decide(self, call: ToolUseBlock, summary: str) -> Approval | None:
+        """Return what was decided of *call*; None if it may run and nobody was asked."""
 
 
 class Screen(Protocol):

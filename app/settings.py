@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.errors import UsageError
 from domain.conversation import THINKING_LEVELS
-from infrastructure.model.client import DEFAULT_MODEL
+from infrastructure.model.environment import DEFAULT_MODEL
 
 SMALLEST_WINDOW = 4_000
 

@@ -16,14 +16,18 @@ from eventsourcing.domain import BaseAggregate
 from domain import events, tree
 from domain.errors import InvalidCommandError, UnknownCallError, UnknownEntryError
 from domain.events import Entry, MessageAppended, Version
-from domain.messages import JsonObject, ToolUseBlock, tool_result_message, user_message
+from domain.raw_messages import JsonObject, tool_result_message, user_message
 from domain.text import valid, valid_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import datetime
 
+    from domain.messages import ToolUseBlock
+
 THINKING_LEVELS = ("off", "low", "medium", "high", "xhigh", "max")
+
+DECISIONS = ("yes", "always", "no")
 
 OUTCOME_UNKNOWN = (
     "The outcome of this call is unknown: it was started, and interrupted before its result was "
@@ -74,6 +78,7 @@ class Conversation(BaseAggregate[UUID]):
         self.parents: dict[Version, Version | None] = {}
         self.labels: dict[Version, str] = {}
         self.queue: dict[Version, str] = {}
+        self.allowed: set[tuple[str, str | None]] = set()
         self.started_tools: dict[str, list[Version | None]] = {}
         self.last_turn: events.TurnEnded | None = None
         self.turns: list[events.TurnEnded] = []
@@ -143,6 +148,8 @@ class Conversation(BaseAggregate[UUID]):
             case events.TurnEnded():
                 self.last_turn = event
                 self.turns.append(event)
+            case events.ApprovalDecided(decision="always", tool=tool, command=command):
+                self.allowed.add((tool, command))
             case events.LeafMoved(target=target):
                 self.leaf = self._resolve(target, before=event.originator_version)
             case events.ModelChanged(model=model, max_tokens=max_tokens, caching=caching):
@@ -232,6 +239,10 @@ class Conversation(BaseAggregate[UUID]):
         """Return the messages on the path to the leaf."""
         return tuple(e for e in self.path(self.leaf) if isinstance(e, MessageAppended))
 
+    def was_started(self, call: ToolUseBlock) -> bool:
+        """Whether an open call of the newest assistant message has begun to run."""
+        return self.outcome_of(call.id, asked_at=self._newest_calls()[0]) == OUTCOME_UNKNOWN
+
     def outcome_of(self, tool_use_id: str, *, asked_at: Version) -> str:
         """Say what is known of a call without a result that the entry *asked_at* asked for.
 
@@ -281,6 +292,38 @@ class Conversation(BaseAggregate[UUID]):
             request_digest=request_digest,
             request_version=request_version,
             projection=projection,
+        )
+
+    def decide(
+        self, call: ToolUseBlock, decision: str, *, command: str | None = None, reason: str = ""
+    ) -> None:
+        """Record whether the user lets *call* run: yes, always or no.
+
+        ``always`` holds for the tool from here on, or with a *command* for that command alone. A
+        call that may not run gets *reason* as its result.
+
+        Raises:
+            UnknownCallError: the call is not open.
+        """
+        if decision not in DECISIONS:
+            raise InvalidCommandError(f"{decision!r} is no decision: {', '.join(DECISIONS)}.")
+        self._require_open(call.id)
+        self._trigger(
+            events.ApprovalDecided,
+            tool_use_id=call.id,
+            tool=call.name,
+            decision=decision,
+            command=command,
+            reason=reason,
+        )
+        if decision == "no":
+            self.append_tool_result(call.id, reason, is_error=True)
+
+    def is_allowed(self, call: ToolUseBlock) -> bool:
+        """Whether the user always allows *call*: its tool, or exactly its command."""
+        command = call.input.get("command")
+        return (call.name, None) in self.allowed or (
+            isinstance(command, str) and (call.name, command) in self.allowed
         )
 
     def start_tool(self, tool_use_id: str) -> None:
@@ -490,6 +533,12 @@ class Conversation(BaseAggregate[UUID]):
         if not text.strip():
             raise InvalidCommandError("A prompt needs some text.")
         self._trigger(events.PromptQueued, text=valid(text))
+
+    def deliver_prompts(self) -> None:
+        """Append the queued prompts, in order, as what the user says."""
+        for version, text in tuple(self.queue.items()):
+            self.withdraw_prompt(version)
+            self.append_prompt(text)
 
     def withdraw_prompt(self, target: Version) -> None:
         """Take a queued prompt back; *target* is the version of its `PromptQueued`."""

@@ -17,13 +17,13 @@ from uuid import UUID
 
 import msgspec
 from eventsourcing.domain import CanMutateAggregate
-from pydantic import ValidationError
 
-from domain.messages import JsonObject, Message, blocks_of
+from domain.raw_messages import JsonObject, blocks_of
 from domain.text import decoded
 
 if TYPE_CHECKING:
     from domain.conversation import Conversation
+    from domain.messages import Message
 
 Version: TypeAlias = int
 
@@ -144,6 +144,20 @@ class LeafMoved(Event, frozen=True, kw_only=True):
 # -- facts about a turn ------------------------------------------------------------------------
 
 
+class ApprovalDecided(Event, frozen=True, kw_only=True):
+    """The user said whether a call of *tool* may run: *decision* is yes, always or no.
+
+    *always* holds for the tool, or with a *command* for exactly that command.
+    """
+
+    TOPIC = "ApprovalDecided"
+    tool_use_id: str
+    tool: str
+    decision: str
+    command: str | None = None
+    reason: str = ""
+
+
 class ToolStarted(Event, frozen=True, kw_only=True):
     """A tool is about to run: the intent, recorded before the effect."""
 
@@ -230,12 +244,11 @@ class MessageAppended(Entry, frozen=True, kw_only=True):
     @cached_property
     def view(self) -> Message:
         """The message, validated. One that makes no sense (a hand edit) is shown as text."""
-        try:
-            return Message.model_validate(self.body)
-        except ValidationError:
-            text = bytes(self.message).decode("utf-8", "replace")
-            role = "assistant" if self.model else "user"
-            return Message.model_validate({"role": role, "content": f"(unreadable: {text})"})
+        from domain.messages import typed  # noqa: PLC0415 - pydantic is not needed to fold
+
+        text = bytes(self.message).decode("utf-8", "replace")
+        role = "assistant" if self.model else "user"
+        return typed(self.body, otherwise={"role": role, "content": f"(unreadable: {text})"})
 
 
 class Compacted(Entry, frozen=True, kw_only=True):
@@ -295,6 +308,7 @@ TOPICS: MappingProxyType[str, type[Event]] = MappingProxyType(
             ModelChanged,
             ThinkingLevelChanged,
             InstructionsChanged,
+            ApprovalDecided,
             ToolStarted,
             PromptQueued,
             PromptWithdrawn,

@@ -1,18 +1,22 @@
-"""Messages and their content blocks, in the form of the Messages API.
+"""The typed view of messages and their content blocks.
 
-A message is stored as plain JSON (`JsonObject`), exactly as it came. The pydantic models here are
-the typed view of it: they check what a program relies on, and keep unknown block types and
-unknown keys verbatim, so that what a newer model sends goes back out as it came.
+A message is stored as plain JSON (`domain.raw_messages`), exactly as it came. The pydantic models
+here check what a program relies on, and keep unknown block types and unknown keys verbatim, so
+that what a newer model sends goes back out as it came. Nothing that only folds needs this module.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-Json: TypeAlias = Any
-JsonObject: TypeAlias = dict[str, Any]
+from domain.raw_messages import Json as Json
+from domain.raw_messages import JsonObject as JsonObject
+from domain.raw_messages import blocks_of as blocks_of
+from domain.raw_messages import tool_result_message as tool_result_message
+from domain.raw_messages import user_message as user_message
+
 Role: TypeAlias = Literal["user", "assistant"]
 
 
@@ -137,23 +141,9 @@ class Message(BaseModel):
         return tuple(part for part in self.content if isinstance(part, ToolResultBlock))
 
 
-def blocks_of(content: Json) -> list[Json]:
-    """Return *content*, which the API allows to be a string, as a list of raw blocks."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return list(content) if isinstance(content, list | tuple) else []
-
-
-def user_message(text: str) -> JsonObject:
-    """Return the raw message in which a user says *text*."""
-    return {"role": "user", "content": [{"type": "text", "text": text}]}
-
-
-def tool_result_message(
-    tool_use_id: str, content: str | list[JsonObject], *, is_error: bool
-) -> JsonObject:
-    """Return the raw message that answers one tool call."""
-    result: JsonObject = {"type": "tool_result", "tool_use_id": tool_use_id, "content": content}
-    if is_error:
-        result["is_error"] = True
-    return {"role": "user", "content": [result]}
+def typed(body: JsonObject, *, otherwise: JsonObject) -> Message:
+    """Return the typed view of the message *body*; of *otherwise*, if *body* makes no sense."""
+    try:
+        return Message.model_validate(body)
+    except ValidationError:
+        return Message.model_validate(otherwise)

@@ -126,6 +126,12 @@ def instructions(system="Be brief.", tools=(BASH,), **more):
     return event(events.InstructionsChanged, system=system, tools=raw(tools), **more)
 
 
+def approved(call_id, decision="yes", tool="bash", **more):
+    return event(
+        events.ApprovalDecided, tool_use_id=call_id, tool=tool, decision=decision, **more
+    )
+
+
 def tool_started(call_id, **more):
     return event(events.ToolStarted, tool_use_id=call_id, **more)
 

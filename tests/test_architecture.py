@@ -18,7 +18,9 @@ HEAVY = ("anthropic", "prompt_toolkit", "rich")
 
 def test_the_layers_hold():
     """The contracts of pyproject.toml: app → infrastructure → domain, and what each may know."""
-    code = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True))"
+    code = (
+        "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -59,7 +61,9 @@ def test_nothing_imports_main():
             assert "app.main" not in path.read_text() or path == MAIN, path
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["log", "{id}"], ["show", "{id}", "--json"], ["-h"]])
+@pytest.mark.parametrize(
+    "arguments", [["list"], ["log", "{id}"], ["show", "{id}", "--json"], ["-h"]]
+)
 def test_looking_at_conversations_loads_neither_the_sdk_nor_the_prompt(tmp_path, arguments):
     """Modules are counted, no clock is looked at: `import anthropic` alone takes a second."""
     program = Program(tmp_path)
@@ -114,7 +118,9 @@ def test_a_topic_in_a_log_imports_and_runs_nothing(tmp_path, topic):
     assert not hit.exists()
 
 
-@pytest.mark.parametrize("command", [[sys.executable, MAIN], [BIN / "leftfold"]], ids=["main.py", "leftfold"])
+@pytest.mark.parametrize(
+    "command", [[sys.executable, MAIN], [BIN / "leftfold"]], ids=["main.py", "leftfold"]
+)
 def test_a_directory_with_packages_of_our_names_is_not_imported_from(tmp_path, command):
     """A project of the user's may well have an app/ or a domain/ of its own."""
     if not Path(command[-1]).exists():

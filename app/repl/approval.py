@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from app.ports import Approval
 from app.repl.plain import plain
 
 if TYPE_CHECKING:
@@ -20,7 +21,14 @@ if TYPE_CHECKING:
 
     from domain.messages import ToolUseBlock
 
-Decision: TypeAlias = Literal["yes", "always", "no", "stop"]
+    class Ask(Protocol):
+        """Puts the question; *is_command* says whether a single command can be allowed."""
+
+        async def __call__(self, summary: str, *, is_command: bool) -> Answer:
+            """Return what the person answered."""
+
+
+Answer: TypeAlias = Literal["yes", "always", "command", "no", "reason", "stop"]
 
 NOBODY = (
     "This tool needs the user's approval, and nobody is there to give it "
@@ -30,23 +38,27 @@ DECLINED = (
     "The user declined this call, and it was not run. Do not make it again in another form; "
     "ask what to do instead, or go on without it."
 )
-_CHOICES = "[y]es / [a]lways in this conversation / [n]o "
+_CHOICES = "[y]es / [a]lways in this conversation / [n]o / no, and the [r]eason "
+_COMMAND_CHOICES = "[y]es / [a]lways / always this [c]ommand / [n]o / no, and the [r]eason "
 _SECONDS_FOR_A_WORD = 0.3
-_DECISIONS: dict[str, Decision] = {
+_DECISIONS: dict[str, Answer] = {
     "y": "yes",
     "yes": "yes",
     "a": "always",
     "always": "always",
     "n": "no",
     "no": "no",
+    "r": "reason",
+    "reason": "reason",
 }
+_COMMAND_DECISIONS: dict[str, Answer] = {"c": "command", "command": "command"}
 
 
 class AllowAll:
     """Lets every tool act: ``--yes``."""
 
-    async def refusal(self, call: ToolUseBlock, summary: str) -> str | None:  # noqa: ARG002
-        """Refuse nothing."""
+    async def decide(self, call: ToolUseBlock, summary: str) -> Approval | None:  # noqa: ARG002
+        """Ask nobody."""
         return None
 
 
@@ -56,51 +68,60 @@ class RefuseAll:
     def __init__(self, reason: str = NOBODY) -> None:
         self._reason = reason
 
-    async def refusal(self, call: ToolUseBlock, summary: str) -> str | None:  # noqa: ARG002
+    async def decide(self, call: ToolUseBlock, summary: str) -> Approval | None:  # noqa: ARG002
         """Refuse, and say why."""
-        return self._reason
+        return Approval("no", reason=self._reason)
 
 
 class AskingApprover:
-    """Asks the person at the terminal: yes, always for this tool in this conversation, or no.
+    """Asks the person at the terminal: yes, always (this tool, or this command), or no.
 
-    One per conversation: what "always" allows is forgotten with it. *ask* puts the question; by
-    default at the terminal.
+    What "always" allows is in the conversation. *ask* puts the question, *ask_why* asks for a
+    reason; by default at the terminal.
     """
 
     def __init__(
-        self, console: Console, *, ask: Callable[[str], Awaitable[Decision]] | None = None
+        self,
+        console: Console,
+        *,
+        ask: Ask | None = None,
+        ask_why: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
         self._console = console
         self._ask = ask or ask_at_terminal
-        self._always: set[str] = set()
+        self._ask_why = ask_why or ask_why_at_terminal
 
-    async def refusal(self, call: ToolUseBlock, summary: str) -> str | None:
-        """Return None if the person allows *call*, else what to tell the model.
+    async def decide(self, call: ToolUseBlock, summary: str) -> Approval | None:
+        """Return what the person decided of *call*.
 
         Raises:
             asyncio.CancelledError: the person stopped the turn instead (Ctrl+C, Esc, the end of
                 the input). Nothing was decided: the call is recorded as never started.
         """
-        if call.name in self._always:
-            return None
         from app.repl.tool_view import show_change  # noqa: PLC0415
 
         self._console.line()
         show_change(self._console, call.name, call.input)
-        match await self._ask(plain(summary).replace("\n", " ⏎ ")):
+        command = call.input.get("command")
+        is_command = isinstance(command, str)
+        match await self._ask(plain(summary).replace("\n", " ⏎ "), is_command=is_command):
             case "always":
-                self._always.add(call.name)
+                return Approval("always")
+            case "command" if is_command:
+                return Approval("always", command=command)
             case "no":
-                return DECLINED
+                return Approval("no", reason=DECLINED)
+            case "reason":
+                why = (await self._ask_why()).strip()
+                return Approval(
+                    "no", reason=f"{DECLINED} The user says: {why}" if why else DECLINED
+                )
             case "stop":
                 raise asyncio.CancelledError
-            case "yes":
-                pass
-        return None
+        return Approval("yes")
 
 
-async def ask_at_terminal(summary: str) -> Decision:
+async def ask_at_terminal(summary: str, *, is_command: bool) -> Answer:
     """Ask whether what *summary* says may happen: one key, or a word, with Enter or without.
 
     What was typed before the question is thrown away, and so is a burst of keys that is no
@@ -108,7 +129,7 @@ async def ask_at_terminal(summary: str) -> Decision:
     """
     from app.repl.prompt import throw_away_input  # noqa: PLC0415
 
-    question = _Question(summary)
+    question = _Question(summary, is_command=is_command)
     throw_away_input(question.session.app.input)
     try:
         return await question.session.prompt_async(handle_sigint=False)
@@ -116,17 +137,30 @@ async def ask_at_terminal(summary: str) -> Decision:
         return "stop"  # the terminal has gone
 
 
+async def ask_why_at_terminal() -> str:
+    """Ask for a reason, one line; none if the person gives none."""
+    from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415
+
+    session: PromptSession[str] = PromptSession("Why not? ")
+    try:
+        return await session.prompt_async(handle_sigint=False)
+    except (EOFError, KeyboardInterrupt, OSError):
+        return ""
+
+
 class _Question:
     """The question at the terminal. A burst of keys is a word; one that decides is the answer."""
 
-    def __init__(self, summary: str) -> None:
+    def __init__(self, summary: str, *, is_command: bool) -> None:
         from prompt_toolkit.formatted_text import FormattedText  # noqa: PLC0415
         from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415
 
         columns = get_terminal_size().columns
-        gap = "? " if len(summary) + len(_CHOICES) + len("Allow ? ") < columns - 10 else "?\n"
-        message = [("", "Allow "), ("bold", summary), ("", gap), ("ansigray", _CHOICES)]
-        self.session: PromptSession[Decision] = PromptSession(
+        choices = _COMMAND_CHOICES if is_command else _CHOICES
+        self._decisions = _DECISIONS | (_COMMAND_DECISIONS if is_command else {})
+        gap = "? " if len(summary) + len(choices) + len("Allow ? ") < columns - 10 else "?\n"
+        message = [("", "Allow "), ("bold", summary), ("", gap), ("ansigray", choices)]
+        self.session: PromptSession[Answer] = PromptSession(
             FormattedText(message), key_bindings=self._keys()
         )
         self.session.default_buffer.on_text_changed += self._typed
@@ -151,12 +185,12 @@ class _Question:
 
     def _decide(self) -> None:
         word = self.session.default_buffer.text.strip().lower()
-        if word in _DECISIONS:
-            self._leave(_DECISIONS[word])
+        if word in self._decisions:
+            self._leave(self._decisions[word])
         else:
             self.session.default_buffer.reset()
 
-    def _leave(self, decision: Decision) -> None:
+    def _leave(self, decision: Answer) -> None:
         app = self.session.app
         if app.is_running and not app.is_done:
             app.exit(result=decision)

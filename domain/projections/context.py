@@ -18,7 +18,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
-from domain.messages import blocks_of
+from domain.raw_messages import blocks_of
 from domain.thinking import thinking_parameters
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from domain.conversation import Conversation
     from domain.events import Version
-    from domain.messages import JsonObject
+    from domain.raw_messages import JsonObject
 
 PROJECTION = "p1"
 """The version of this projection: requests of logs written under another one may differ."""

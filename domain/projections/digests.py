@@ -27,7 +27,8 @@ class Digests:
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._around: tuple[tuple[object, ...], bytes, bytes] = (), b"", b""
+        self._frames: dict[bool, tuple[bytes, bytes]] = {}
+        self._frames_of: tuple[object, ...] = ()
         self._leaf: Version | None = None
         self._facts: tuple[object, ...] = ()
         self._begin(None)
@@ -96,11 +97,13 @@ class Digests:
     def _frame(self, *, may_think: bool) -> tuple[bytes, bytes]:
         """Return the canonical body before and after its messages."""
         talk = self._conversation
-        depends_on = (*self._facts_now(), talk.thinking_level, talk.instructions, may_think)
-        if self._around[0] != depends_on:
+        depends_on = (*self._facts_now(), talk.thinking_level, talk.instructions)
+        if self._frames_of != depends_on:
+            self._frames_of = depends_on
+            self._frames.clear()
+        if may_think not in self._frames:
             body = frame(talk, [], may_think=may_think)
             before = canonical({key: body[key] for key in body if key < "messages"})
             after = canonical({key: body[key] for key in body if key > "messages"})
-            head, tail = before[:-1] + b',"messages":[', b"]," + after[1:]
-            self._around = depends_on, head, tail
-        return self._around[1:]
+            self._frames[may_think] = before[:-1] + b',"messages":[', b"]," + after[1:]
+        return self._frames[may_think]

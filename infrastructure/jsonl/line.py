@@ -184,12 +184,18 @@ def slow(data: bytes, offset: int = 0, number: int = 0) -> Iterator[Line | Damag
         return
     pieces = list(_pieces(body, start, number))
     lines = sum(isinstance(piece, Line) for piece in pieces)
+    zeros = "NUL bytes" if b"\0" in data else ""  # a batch around them was not synced
     if not lines:
-        yield Damage(number, offset, len(data), _what_is_wrong(body, line))
+        yield Damage(number, offset, len(data), line or zeros or _what_is_wrong(body))
         return
     if lines == len(pieces) > 1:
-        yield Damage(number, offset, len(data), f"{lines} records on one line", lost=False)
-    yield from pieces
+        reason = zeros or f"{lines} records on one line"
+        yield Damage(number, offset, len(data), reason, lost=False)
+    for piece in pieces:
+        if zeros and isinstance(piece, Damage) and piece.lost:
+            yield msgspec.structs.replace(piece, reason=zeros)
+        else:
+            yield piece
 
 
 def header(data: bytes) -> Header | None:
@@ -361,11 +367,7 @@ def _stripped(data: bytes, offset: int) -> tuple[bytes, int]:
     return body.rstrip(_BLANK), start
 
 
-def _what_is_wrong(body: bytes, found: str) -> str:
-    if found:
-        return found
-    if b"\0" in body:
-        return "NUL bytes"
+def _what_is_wrong(body: bytes) -> str:
     try:
         _decode_any(body)
     except UnicodeDecodeError:

@@ -8,11 +8,9 @@ The SDK takes a second to import, so it is imported when the first client is mad
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import threading
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from domain.text import valid
 from infrastructure.errors import ModelError
@@ -22,19 +20,7 @@ if TYPE_CHECKING:
 
     from anthropic import AsyncAnthropic
 
-DEFAULT_MODEL = "claude-sonnet-5-5"
-"""The SDK's newest Sonnet."""
-
 MAX_RETRIES = 3
-CREDENTIALS = (
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "ANTHROPIC_PROFILE",
-    "ANTHROPIC_IDENTITY_TOKEN",
-    "ANTHROPIC_IDENTITY_TOKEN_FILE",
-)
-"""The environment variables with which the SDK can sign a request."""
-
 
 _BAD_REQUEST, _TOO_LARGE = 400, 413
 _OVERFLOW = re.compile(
@@ -42,17 +28,6 @@ _OVERFLOW = re.compile(
     r"|maximum (context|input|prompt)|exceeds? .*(tokens|context)|input is too long",
     re.IGNORECASE,
 )
-
-
-def has_credentials() -> bool:
-    """Whether the environment has something to sign requests with."""
-    return any(os.environ.get(name) for name in CREDENTIALS)
-
-
-def knows_caching() -> bool:
-    """Whether the server keeps the beginnings of requests: Anthropic's does, others may not."""
-    host = urlsplit(os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com").hostname
-    return host is not None and (host == "anthropic.com" or host.endswith(".anthropic.com"))
 
 
 def preload() -> None:

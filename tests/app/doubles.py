@@ -3,6 +3,7 @@
 from app.agent import Agent
 from app.compactor import Compactor
 from app.instructions import system_prompt
+from app.ports import Approval
 from domain.conversation import Conversation
 from infrastructure.model.client import AnthropicModel
 from infrastructure.tools.toolbox import Toolbox
@@ -46,9 +47,10 @@ class Judge:
         self.answers = list(answers)
         self.asked = []
 
-    async def refusal(self, call, summary):
+    async def decide(self, call, summary):
         self.asked.append(summary)
-        return self.answers.pop(0) if self.answers else None
+        answer = self.answers.pop(0) if self.answers else None
+        return Approval("no", reason=answer) if isinstance(answer, str) else answer
 
 
 def begin(cwd="/work", model="test-model", max_tokens=4096):

@@ -225,7 +225,10 @@ def test_with_cipher_or_compressor_the_log_holds_no_plain_text_and_all_else_is_t
     assert log.with_name(f"{child}.jsonl").read_bytes().splitlines()[1:3] == lines[1:3]
     with Conversations(environment) as conversations:
         talk = conversations.get(at_hand.id)
-        assert [m.view.text for m in talk.messages()] == ["a secret word", "You said a secret word."]
+        assert [m.view.text for m in talk.messages()] == [
+            "a secret word",
+            "You said a secret word.",
+        ]
         assert talk.name == "hidden"
         assert conversations.get(child).origin.source_id == at_hand.id
         assert isinstance(conversations.last_event_of(at_hand.id), Renamed)

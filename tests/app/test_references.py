@@ -61,7 +61,21 @@ def test_what_matches_nothing_says_where_to_look(three, wanted):
 
 @pytest.mark.parametrize(
     "wanted",
-    ["", "a", "01", "../x", "/etc/x", "a/b", "aaaa\0", "aaaa ", "aaaa\n", "~", "*", "a.jsonl", "١٢٣٤"],
+    [
+        "",
+        "a",
+        "01",
+        "../x",
+        "/etc/x",
+        "a/b",
+        "aaaa\0",
+        "aaaa ",
+        "aaaa\n",
+        "~",
+        "*",
+        "a.jsonl",
+        "١٢٣٤",
+    ],
 )
 def test_what_cannot_be_an_id_is_wrong_usage(three, wanted):
     with pytest.raises(UsageError):

@@ -2,17 +2,28 @@
 
     python -m tests.faults.kills FOLDER SWEEP…
 
-runs the sweeps below and prints what came of each as JSON. It is a process of its own because
+runs the sweeps below and prints what came of each as JSON. A sweep that is the address of a server
+runs turns of the agent against it. It is a process of its own because
 it forks: the program that is killed starts warm, so a kill costs milliseconds.
 """
 
+import asyncio
 import json
 import os
 import shutil
 import sys
 import traceback
+from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
+from uuid_utils.compat import uuid7
+
+from app.application import Conversations, OpenConversation
+from app.verification import verify
+from domain.conversation import OUTCOME_UNKNOWN
+from tests.app.doubles import Desk, begin
 from tests.faults import history
 from tests.faults.syscalls import killed_at
 
@@ -122,6 +133,121 @@ def hurt_recorder(root, tail):
     )
 
 
+# -- turns of the agent --------------------------------------------------------------------------
+
+PROMPT = "run: echo once >> ran"
+
+
+class Acknowledging(OpenConversation):
+    """Says which version is in the log, each time a `record` has returned."""
+
+    say = staticmethod(lambda version: None)
+
+    def record(self, command):
+        super().record(command)
+        self.say(self.conversation.version)
+
+
+class Office:
+    """An agent that works in *root*, and its store."""
+
+    def __init__(self, root, url, say=None):
+        self.cwd = root / "work"
+        self.cwd.mkdir(exist_ok=True)
+        self.conversations = Conversations({"LEFTFOLD_STORE": str(root / "store")})
+        [known] = list(self.conversations.ids()) or [uuid7()]
+        at_hand = Acknowledging(self.conversations, known, begin(str(self.cwd)))
+        at_hand.say = say or (lambda version: None)
+        self.desk = Desk(self.conversations, Server(url), self.cwd, at_hand=at_hand)
+
+    def say(self, prompt):
+        return asyncio.run(self.desk.say(prompt))
+
+
+class Server(NamedTuple):
+    url: str
+
+
+def turns(root, url):
+    """A turn with a tool; then the next one, once for every log that a kill has left."""
+    resumed = set()
+
+    def check(folder, heard):
+        with closing(Conversations({"LEFTFOLD_STORE": str(folder)})) as conversations:
+            found = _check_log(conversations, heard)
+        ran = _ran(root)
+        assert ran <= found.count("ToolStarted"), "it ran before it was recorded"
+        if tuple(found) not in resumed:
+            resumed.add(tuple(found))
+            assert in_child(lambda: _resume(root, url, found)) == "done"
+            assert _ran(root) == ran, "it was run again"
+
+    kills, failures = sweep(
+        root,
+        lambda folder, say: Office(folder.parent, url, say),
+        lambda office, _: office.say(PROMPT),
+        check,
+    )
+    assert len(resumed) >= 7, "the turn has more steps than that"
+    return kills, failures
+
+
+def _ran(root):
+    trace = root / "work" / "ran"
+    return len(trace.read_text().splitlines()) if trace.exists() else 0
+
+
+def _check_log(conversations, heard):
+    ids = list(conversations.ids())
+    if not ids:
+        assert heard == []
+        return []
+    [known] = ids
+    versions = [event.originator_version for event in conversations.events_of(known)]
+    assert versions == list(range(1, len(versions) + 1))
+    assert len(versions) >= max(heard, default=0), "an acknowledged event is missing"
+    report = verify(conversations, known)
+    assert {finding.what for finding in report.findings} <= history.LEFT_BY_A_CRASH
+    return [event.TOPIC for event in conversations.events_of(known)]
+
+
+def _resume(root, url, before):
+    office = Office(root, url)
+    outcome = office.say("hello")
+    known = office.desk.at_hand.id
+    found = list(office.conversations.events_of(known))
+    assert [event.TOPIC for event in found][: len(before)] == before
+    messages = office.desk.talk.messages()
+    said = [m.view.text for m in messages if m.view.role == "user" and m.view.text]
+    assert said == ([PROMPT, "hello"] if before else ["hello"])
+    called = [block.id for m in messages for block in m.view.tool_uses]
+    results = [result for m in messages for result in m.view.tool_results]
+    assert [result.tool_use_id for result in results] == called
+    if before.count("ToolStarted") and before[-1] == "ToolStarted":
+        assert results[0].text == OUTCOME_UNKNOWN
+    assert verify(office.conversations, known).is_clean
+    office.say("hello again")
+    after = [event.TOPIC for event in office.conversations.events_of(known)]
+    assert after[len(found) :] == ["MessageAppended", "MessageAppended", "TurnEnded"]
+    return outcome
+
+
+def in_child(function):
+    """Return what *function* returns in a process of its own."""
+    channel = Channel()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            channel.say(function())
+        except BaseException:
+            channel.say(traceback.format_exc())
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    [value] = channel.heard()
+    return value
+
+
 SWEEPS = {
     "warm": recorder,
     "cold": lambda root: recorder(root, cold=True),
@@ -132,7 +258,8 @@ SWEEPS = {
 def main():
     root = Path(sys.argv[1])
     for name in sys.argv[2:]:
-        kills, failures = SWEEPS[name](root)
+        run = partial(turns, url=name) if name.startswith("http:") else SWEEPS[name]
+        kills, failures = run(root)
         print(json.dumps({"sweep": name, "kills": kills, "failures": failures}), flush=True)
 
 

@@ -67,6 +67,9 @@ BARE = [
 
 LATER = [
     b.model("m", 1, caching=True),
+    b.approved("toolu_1"),
+    b.approved("toolu_2", "always", command="ls"),
+    b.approved("toolu_3", "no", tool="write", reason="not there"),
 ]
 
 EXAMPLES = b.numbered(*FULL, *BARE, *LATER)

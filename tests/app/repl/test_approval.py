@@ -9,7 +9,8 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 
-from app.repl.approval import NOBODY, AllowAll, AskingApprover, RefuseAll, ask_at_terminal
+from app.ports import Approval
+from app.repl.approval import DECLINED, NOBODY, AllowAll, AskingApprover, RefuseAll, ask_at_terminal
 from domain.messages import ToolUseBlock
 
 
@@ -17,50 +18,60 @@ def call(name="bash", **arguments):
     return ToolUseBlock(id="toolu_1", name=name, input=arguments)
 
 
-def approver(*decisions):
-    left, asked = list(decisions), []
+def approver(*answers, why=""):
+    left, asked = list(answers), []
 
-    async def ask(summary):
-        asked.append(summary)
+    async def ask(summary, *, is_command):
+        asked.append((summary, is_command))
         return left.pop(0)
 
-    it = AskingApprover(Console(file=io.StringIO(), width=80), ask=ask)
+    async def ask_why():
+        return why
+
+    it = AskingApprover(Console(file=io.StringIO(), width=80), ask=ask, ask_why=ask_why)
     it.asked = asked
     return it
 
 
-def refusal(it, *calls):
+def decided(it, *calls):
     async def ask_all():
-        return [await it.refusal(one, f"{one.name} it") for one in calls]
+        return [await it.decide(one, f"{one.name} it") for one in calls]
 
     return asyncio.run(ask_all())
 
 
-def test_yes_holds_once():
-    it = approver("yes", "no")
-    first, second = refusal(it, call(), call())
+@pytest.mark.parametrize(
+    ("answer", "approval"),
+    [
+        ("yes", Approval("yes")),
+        ("always", Approval("always")),
+        ("command", Approval("always", command="ls")),
+        ("no", Approval("no", reason=DECLINED)),
+        ("reason", Approval("no", reason=f"{DECLINED} The user says: too early")),
+    ],
+)
+def test_what_the_person_says_is_what_was_decided(answer, approval):
+    it = approver(answer, why="too early ")
 
-    assert first is None
-    assert "declined" in second
-    assert it.asked == ["bash it", "bash it"]
+    assert decided(it, call(command="ls")) == [approval]
+    assert it.asked == [("bash it", True)]
 
 
-def test_always_holds_for_that_tool():
-    it = approver("always", "no")
-    results = refusal(it, call(), call(), call("write", content=""))
+def test_only_a_command_can_be_allowed_by_itself():
+    it = approver("yes")
+    decided(it, call("write", content="x"))
 
-    assert results[:2] == [None, None]
-    assert it.asked == ["bash it", "write it"]
+    assert it.asked == [("write it", False)]
 
 
 def test_stopping_at_the_question_stops_the_turn():
     with pytest.raises(asyncio.CancelledError):
-        refusal(approver("stop"), call())
+        decided(approver("stop"), call())
 
 
 def test_a_write_shows_what_would_be_written_but_not_without_bounds():
     it = approver("no")
-    refusal(it, call("write", content="\n".join(f"\x1b{n}" for n in range(1000))))
+    decided(it, call("write", content="\n".join(f"\x1b{n}" for n in range(1000))))
     shown = it._console.file.getvalue()
 
     assert "+␛0\n" in shown
@@ -71,7 +82,7 @@ def test_a_write_shows_what_would_be_written_but_not_without_bounds():
 
 def test_an_edit_shows_old_and_new():
     it = approver("no")
-    refusal(it, call("edit", edits=[{"old_text": "a\nb\nc", "new_text": "a\nB\nc"}, "nonsense"]))
+    decided(it, call("edit", edits=[{"old_text": "a\nb\nc", "new_text": "a\nB\nc"}, "nonsense"]))
 
     lines = it._console.file.getvalue().split()
     assert {"-b", "+B"} <= set(lines)
@@ -79,16 +90,16 @@ def test_an_edit_shows_old_and_new():
 
 def test_a_command_of_many_lines_is_shown_whole():
     it = approver("no")
-    refusal(it, call(command="echo 1\n" * 30 + "rm -rf x"))
+    decided(it, call(command="echo 1\n" * 30 + "rm -rf x"))
 
     assert it._console.file.getvalue().count("echo 1") == 30
     assert "rm -rf x" in it._console.file.getvalue()
 
 
 def test_nobody_to_ask():
-    assert refusal(AllowAll(), call()) == [None]
-    assert refusal(RefuseAll(), call()) == [NOBODY]
-    assert refusal(RefuseAll("no"), call()) == ["no"]
+    assert decided(AllowAll(), call()) == [None]
+    assert decided(RefuseAll(), call()) == [Approval("no", reason=NOBODY)]
+    assert decided(RefuseAll("no"), call()) == [Approval("no", reason="no")]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +121,7 @@ def test_nobody_to_ask():
 def test_keys_answer(keys, decision):
     async def answered():
         with create_pipe_input() as source, create_app_session(source, DummyOutput()):
-            task = asyncio.ensure_future(ask_at_terminal("$ rm x"))
+            task = asyncio.ensure_future(ask_at_terminal("$ rm x", is_command=True))
             await asyncio.sleep(0.05)
             source.send_text(keys)
             return await asyncio.wait_for(task, 10)
@@ -121,7 +132,7 @@ def test_keys_answer(keys, decision):
 def test_a_burst_of_typing_that_is_no_answer_decides_nothing():
     async def answered():
         with create_pipe_input() as source, create_app_session(source, DummyOutput()):
-            task = asyncio.ensure_future(ask_at_terminal("$ rm x"))
+            task = asyncio.ensure_future(ask_at_terminal("$ rm x", is_command=True))
             await asyncio.sleep(0.05)
             source.send_text("always type ahead")
             await asyncio.sleep(0.6)
@@ -137,7 +148,7 @@ def test_closed_input_stops_the_turn():
         with create_pipe_input() as source, create_app_session(source, DummyOutput()):
             source.close()
             it = AskingApprover(Console(file=io.StringIO()))
-            return await it.refusal(call(), "$ rm x")
+            return await it.decide(call(), "$ rm x")
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(answered())

@@ -1,0 +1,60 @@
+"""``leftfold recover``: what can be saved of a damaged conversation, as a new one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from app import bootstrap, references
+from app.repl.plain import plain
+from app.settings import settings
+
+if TYPE_CHECKING:
+    from app.recovery import Recovery
+
+
+@click.command("recover")
+@click.argument("reference", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.pass_obj
+def command(store: str | None, *, reference: str, as_json: bool) -> None:
+    """Save what can be saved of a damaged conversation into a new one, and print its id."""
+    from app.recovery import recover  # noqa: PLC0415 - not for help
+
+    chosen = settings(store=store)
+    with bootstrap.conversations(chosen) as conversations:
+        found = references.conversation_id(conversations, reference)
+        done = recover(conversations, found, cwd=chosen.cwd)
+    if as_json:
+        click.echo(json.dumps(_object(done)))
+        return
+    click.echo(str(done.id))
+    for row in _rows(done):
+        click.echo(plain(row), err=True)
+
+
+def _object(done: Recovery) -> dict[str, object]:
+    return done._asdict() | {
+        "source": str(done.source),
+        "id": str(done.id),
+        "fates": [fate._asdict() for fate in done.fates],
+    }
+
+
+def _rows(done: Recovery) -> list[str]:
+    """Say what was saved and lost, for people: a summary, then a row for each damaged place."""
+    lost = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in done.lost) or "nothing"
+    proofs = f"{done.proofs_kept} request proofs hold, {done.proofs_dropped} were dropped"
+    rows = [
+        f"from {done.source}: {done.saved} events saved, {done.in_part} in part (as notes)",
+        f"lost versions: {lost}; {proofs}; the old file is as it was",
+    ]
+    for fate in done.fates:
+        line = "" if fate.line is None else f"line {fate.line}"
+        offset = "" if fate.offset is None else f"byte {fate.offset}"
+        version = "" if fate.version is None else f"version {fate.version}"
+        row = f"  {line:10} {offset:14} {version:14} {fate.reason}: {fate.fate}"
+        rows.append(" ".join(row.split("\n")))
+    return rows
