@@ -145,6 +145,7 @@ class Agent:
         """Send the context, append the answer; return why the model stopped."""
         talk = self._at_hand.conversation
         request, version = context(talk, talk.leaf), talk.version
+        leaf, model = talk.leaf, talk.model
         answer, began = Answer(), monotonic()
 
         def append(content: list[JsonObject], stop_reason: str | None) -> None:
@@ -152,6 +153,8 @@ class Agent:
                 lambda latest: latest.append_answer(
                     content,
                     stop_reason=stop_reason,
+                    answers=leaf,
+                    model=model,
                     usage=answer.usage,
                     response_id=answer.response_id,
                     duration=round(monotonic() - began, 3),

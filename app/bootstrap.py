@@ -132,16 +132,25 @@ class Workshop:
     def agent(self, at_hand: OpenConversation, *, approver: Approver, screen: Screen) -> Agent:
         """Return an agent for the conversation at hand, working in its directory."""
         from app.agent import Agent  # noqa: PLC0415
+        from infrastructure.tools import TOOLS  # noqa: PLC0415
         from infrastructure.tools.toolbox import Toolbox  # noqa: PLC0415
 
         self.hold(at_hand.id)
         cwd = working_directory(at_hand.conversation, self.settings.cwd)
         toolbox = Toolbox(
-            cwd=Path(cwd), side_files=self.settings.home / "outputs" / str(at_hand.id)
+            cwd=Path(cwd),
+            side_files=self.settings.home / "outputs" / str(at_hand.id),
+            tools=[tool for tool in TOOLS if tool.name in self.settings.tools],
         )
 
         def prepare(talk: Conversation) -> None:
-            talk.change_instructions(instructions.system_prompt(cwd), toolbox.definitions())
+            system = instructions.system_prompt(
+                cwd,
+                instructions.context_files(self.settings.home, cwd),
+                replacement=self.settings.system_prompt,
+                addition=self.settings.append_system_prompt,
+            )
+            talk.change_instructions(system, toolbox.definitions())
 
         return Agent(
             at_hand,
@@ -184,7 +193,7 @@ class Workshop:
         )
         self._apply_flags(talk)
         if talk.thinking_level is None:
-            talk.change_thinking_level("off")
+            talk.change_thinking_level(self.settings.default_thinking)
         return talk
 
     def _apply_flags(self, talk: Conversation) -> None:

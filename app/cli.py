@@ -26,6 +26,7 @@ COMMANDS = (
     "label",
     "archive",
     "stats",
+    "config",
 )
 
 
@@ -71,6 +72,11 @@ class Commands(click.Group):
 @click.option("--thinking", metavar="LEVEL", help="off, low, medium, high, xhigh or max.")
 @click.option("--offline", is_flag=True, help="Use the built-in offline model.")
 @click.option("--yes", is_flag=True, help="Let tools act without asking.")
+@click.option("--read-only", is_flag=True, help="Offer only the tools that just read.")
+@click.option("--tools", metavar="NAMES", help="Offer only these: bash, read, write, edit.")
+@click.option("--system-prompt", metavar="TEXT|@FILE", help="Instead of our own instructions.")
+@click.option("--append-system-prompt", metavar="TEXT|@FILE", help="After the instructions.")
+@click.option("--here", is_flag=True, help="Work here if the conversation's directory is gone.")
 @click.option("--store", metavar="DIR", help="The folder of the logs.")
 @click.version_option(package_name="leftfold")
 @click.pass_context

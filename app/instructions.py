@@ -1,8 +1,22 @@
-"""The system prompt: what the model is told before anything else."""
+"""The system prompt: what the model is told before anything else.
+
+Beside our own words these are the project's: ``AGENTS.md`` (``CLAUDE.md`` in a folder that has no
+``AGENTS.md``) from the home, and from every directory on the way down to the working directory.
+"""
 
 from __future__ import annotations
 
+import os
 import platform
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from domain.text import valid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 _TEMPLATE = """\
 You are Leftfold, a coding agent in a terminal. You work for one person, on their machine, in the \
@@ -14,7 +28,97 @@ short; use Markdown. Read a file before you change it, and change no more than t
 Commands run without a terminal and without input. If a result says that an outcome is unknown, \
 find out what happened before you try again."""
 
+_PROJECT = """\
+The files below were written by the user, or by the people of this project, for agents like you. \
+Follow them; where they disagree, the later one counts, and what the user says counts most."""
 
-def system_prompt(cwd: str) -> str:
-    """Return the system prompt for a conversation in the directory *cwd*."""
-    return _TEMPLATE.format(cwd=cwd, system=platform.system() or "unknown system")
+NAMES = ("AGENTS.md", "CLAUDE.md")
+"""What such a file is called: in each folder the first one that is there."""
+
+MOST_BYTES = 64 * 1024
+"""How much of one file the model is told."""
+
+
+class ContextFile(NamedTuple):
+    """A file with instructions, and what the model is told of it."""
+
+    path: Path
+    text: str
+
+
+def system_prompt(
+    cwd: str,
+    files: Sequence[ContextFile] = (),
+    *,
+    replacement: str | None = None,
+    addition: str | None = None,
+) -> str:
+    """Return the system prompt for a conversation in the directory *cwd*.
+
+    *replacement* stands instead of our own words, *addition* comes last.
+    """
+    ours = _TEMPLATE.format(cwd=cwd, system=platform.system() or "unknown system")
+    parts = [ours if replacement is None else replacement]
+    if files:
+        parts.append(_PROJECT)
+        parts += [f'<file path="{path}">\n{text.rstrip()}\n</file>' for path, text in files]
+    if addition:
+        parts.append(addition)
+    return valid("\n\n".join(parts))
+
+
+def context_files(home: Path, cwd: str) -> tuple[ContextFile, ...]:
+    """Return the files with instructions for *cwd*: the home's first, the nearest last.
+
+    Down from the root of the file system, as the peers do. What lies above the project (the
+    nearest directory with a ``.git``, else *cwd* itself) counts only if it belongs to this user
+    or to root: on a shared machine anybody can put an ``AGENTS.md`` into ``/tmp``.
+    """
+    inside = project_root(cwd) or Path(cwd)
+    folders = [home, *reversed(Path(cwd).parents), Path(cwd)]
+    found = []
+    for folder in dict.fromkeys(folders):
+        is_trusted = folder in (home, inside) or inside in folder.parents
+        found += [file for file in _in_folder(folder, is_trusted=is_trusted)]
+    return tuple(found)
+
+
+def project_root(cwd: str) -> Path | None:
+    """Return the nearest directory from *cwd* upward that has a ``.git`` of this user's or root's.
+
+    git, too, believes no other: a ``.git`` in ``/tmp`` makes nobody's directory a part of it.
+    """
+    for folder in (Path(cwd), *Path(cwd).parents):
+        with suppress(OSError):
+            if (folder / ".git").stat().st_uid in (0, os.geteuid()):
+                return folder
+    return None
+
+
+def _in_folder(folder: Path, *, is_trusted: bool) -> Iterator[ContextFile]:
+    """Yield the file of one folder, if it has one; one that cannot be read is said to be there."""
+    for name in NAMES:
+        path = folder / name
+        try:
+            status = path.stat()
+            if not stat.S_ISREG(status.st_mode):
+                continue
+            if is_trusted or status.st_uid in (0, os.geteuid()):
+                yield ContextFile(path, _text(path))
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            yield ContextFile(path, f"(This file cannot be read: {error.strerror}.)")
+        return
+
+
+def _text(path: Path) -> str:
+    """Return the beginning of a file; what is no UTF-8 is replaced, what is left out is named."""
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+        size = os.fstat(file.fileno()).st_size
+    if len(data) <= MOST_BYTES:
+        return data.decode("utf-8-sig", "replace")
+    # A character that the cut divides is left out; it is no broken one.
+    whole = data[:MOST_BYTES].decode("utf-8-sig", "replace").rstrip("\N{REPLACEMENT CHARACTER}")
+    return f"{whole}\n(Only the first {MOST_BYTES:,} of {size:,} bytes stand here: read the rest.)"

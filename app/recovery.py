@@ -218,6 +218,11 @@ class _Salvage:
                 return "not needed" if "header" in reason else "lost"
             self._found.append(_Item(before, order, text))
             return "saved in part, as a note"
+        return self._fate_of_event(event, before, after, order)
+
+    def _fate_of_event(
+        self, event: Event, before: Version, after: Version | None, order: int
+    ) -> str:
         version = event.originator_version
         line = self._believed.get(version)
         if line is not None and (line.topic, line.state) == (event.TOPIC, self._state_of(event)):

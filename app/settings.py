@@ -1,16 +1,49 @@
-"""Settings: flags > environment > defaults. The one place that reads our environment variables."""
+"""Settings: flags > environment > project file > user file > defaults. The one place that knows.
+
+What is plain text (where the store is, which model) is read here with the standard library alone:
+pydantic-settings takes longer to import than `leftfold list` may take. It is imported
+(`app.configuration`) only where a file or a variable says something that must be checked.
+"""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from app.errors import UsageError
 from domain.conversation import THINKING_LEVELS
 from infrastructure.model.environment import DEFAULT_MODEL
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
 SMALLEST_WINDOW = 4_000
+TOOL_NAMES = ("bash", "read", "write", "edit")
+READING_TOOLS = ("read",)
+"""The tools that need no approval. (A test compares both with the tools: to import them is slow.)"""
+
+USER_FILE, PROJECT_FILE = "settings.toml", ".leftfold.toml"
+VARIABLES = {
+    "model": "MODEL_ID",
+    "thinking": "LEFTFOLD_THINKING",
+    "context_window": "LEFTFOLD_CONTEXT_WINDOW",
+    "durability": "LEFTFOLD_DURABILITY",
+    "store": "LEFTFOLD_STORE",
+    "yes": "LEFTFOLD_YES",
+    "system_prompt": "LEFTFOLD_SYSTEM_PROMPT",
+    "append_system_prompt": "LEFTFOLD_APPEND_SYSTEM_PROMPT",
+    "tools": "LEFTFOLD_TOOLS",
+    "read_only": "LEFTFOLD_READ_ONLY",
+}
+"""The settings, and the environment variable of each."""
+
+_PLAIN = ("model", "store", "durability")
+"""Settings that are text, whatever it says: whoever uses them looks closer."""
+
+_READ_HERE = (*_PLAIN, "context_window")
+"""Settings of the environment that need nothing more than what is here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,52 +60,205 @@ class Settings:
     model: str | None = None
     default_model: str
     thinking: str | None = None
+    default_thinking: str = "off"
     name: str | None = None
     offline: bool = False
     yes: bool = False
+    here: bool = False
     context_window: int | None = None
+    system_prompt: str | None = None
+    append_system_prompt: str | None = None
+    tools: tuple[str, ...] = TOOL_NAMES
     environment: dict[str, str] = field(default_factory=dict)
 
 
-def settings(
-    *,
-    store: str | None = None,
-    model: str | None = None,
-    thinking: str | None = None,
-    name: str | None = None,
-    offline: bool = False,
-    yes: bool = False,
-) -> Settings:
-    """Return the settings of this run, from flags (the arguments) and the environment.
+def settings(*, store: str | None = None, offline: bool = False) -> Settings:
+    """Return the settings of a command that looks at logs: where they are.
 
     Raises:
         UsageError: a value makes no sense.
     """
+    flags = {"store": store}
+    return _settings(_said_plainly(flags), flags, offline=offline)
+
+
+def talk_settings(  # noqa: D417 - the other arguments are the flags of these names
+    *, name: str | None = None, offline: bool = False, here: bool = False, **flags: Any
+) -> Settings:
+    """Return the settings of a run that talks to a model, from every source.
+
+    Raises:
+        UsageError: a value makes no sense.
+    """
+    flags["tools"] = tool_names(flags["tools"]) if flags.get("tools") is not None else None
+    if is_more_than_plain():
+        from app.configuration import choices  # noqa: PLC0415 - see above
+
+        said: Mapping[str, Any] = choices(flags).values
+    else:
+        said = _said_plainly(flags)
+    return _settings(said, flags, name=name, offline=offline, here=here)
+
+
+def _settings(said: Mapping[str, Any], flags: Mapping[str, Any], **others: Any) -> Settings:
+    thinking = flags.get("thinking")
     if thinking is not None and thinking not in THINKING_LEVELS:
         raise UsageError(f"--thinking {thinking!r}: choose one of {', '.join(THINKING_LEVELS)}")
-    home = Path(os.environ.get("LEFTFOLD_HOME") or "~/.leftfold").expanduser()
-    chosen = store or os.environ.get("LEFTFOLD_STORE")
-    folder = Path(chosen).expanduser() if chosen else home / "conversations"
+    folder = store_folder(said.get("store"))
+    environment = {"LEFTFOLD_STORE": str(folder)}
+    if said.get("durability"):
+        environment["LEFTFOLD_DURABILITY"] = said["durability"]
     return Settings(
-        home=home,
-        store=folder.absolute(),
-        cwd=_working_directory(),
-        model=model,
-        default_model=os.environ.get("MODEL_ID") or DEFAULT_MODEL,
+        home=home(),
+        store=folder,
+        cwd=working_directory(),
+        model=flags.get("model"),
+        default_model=said.get("model") or DEFAULT_MODEL,
         thinking=thinking,
-        name=name,
-        offline=offline,
-        yes=yes,
-        context_window=_context_window(),
-        environment={"LEFTFOLD_STORE": str(folder.absolute())},
+        default_thinking=said.get("thinking") or "off",
+        yes=bool(said.get("yes")),
+        context_window=said.get("context_window"),
+        system_prompt=_prompt_text(said.get("system_prompt")),
+        append_system_prompt=_prompt_text(said.get("append_system_prompt")),
+        tools=_offered(said.get("tools"), is_reading=bool(said.get("read_only"))),
+        environment=environment,
+        **others,
     )
 
 
-def _context_window() -> int | None:
-    """Return how many tokens the model takes in, if LEFTFOLD_CONTEXT_WINDOW says so."""
-    said = os.environ.get("LEFTFOLD_CONTEXT_WINDOW")
-    if not said:
-        return None
+# -- the sources, without a check ------------------------------------------------------------------
+
+
+def home() -> Path:
+    """Return where Leftfold keeps its things."""
+    return Path(os.environ.get("LEFTFOLD_HOME") or "~/.leftfold").expanduser()
+
+
+def store_folder(said: str | None) -> Path:
+    """Return the folder of the logs: what was *said*, or the one in the home."""
+    return (Path(said).expanduser() if said else home() / "conversations").absolute()
+
+
+def working_directory() -> str:
+    """Return the directory in which the program was started.
+
+    Raises:
+        UsageError: it is gone.
+    """
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        raise UsageError("the working directory is gone; go to another one first") from None
+
+
+def project_file() -> Path | None:
+    """Return the project's settings: in this directory, or in one above up to the git root."""
+    from app.instructions import project_root  # noqa: PLC0415
+
+    cwd = Path(working_directory())
+    root = project_root(str(cwd)) or cwd
+    for folder in (cwd, *cwd.parents):
+        if (folder / PROJECT_FILE).is_file():
+            return folder / PROJECT_FILE
+        if folder == root:
+            break
+    return None
+
+
+def from_environment() -> dict[str, str]:
+    """Return what the environment says of each setting; nothing said is nothing."""
+    said = {key: os.environ.get(variable) for key, variable in VARIABLES.items()}
+    return {key: value for key, value in said.items() if value}
+
+
+def from_file(path: Path) -> dict[str, Any]:
+    """Return what a settings file says, unchecked; nothing if there is none.
+
+    Raises:
+        UsageError: it cannot be read, or is no TOML.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    import tomllib  # noqa: PLC0415 - most people have no such file
+
+    try:
+        return tomllib.loads(data.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"{path}: this is no TOML: {error}") from error
+
+
+def is_more_than_plain() -> bool:
+    """Whether a source says something that must be checked before it is believed."""
+    said = from_environment().keys() - set(_READ_HERE)
+    return bool(said) or (home() / USER_FILE).exists() or project_file() is not None
+
+
+def _said_plainly(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the flags, over what the environment and the user file say in plain text."""
+    file = home() / USER_FILE
+    said = {key: value for key, value in from_file(file).items() if key in _PLAIN}
+    for key, value in said.items():
+        if not isinstance(value, str):
+            raise UsageError(f"{file}: {key} has to be text, not {value!r}")
+    environment = {key: value for key, value in from_environment().items() if key in _READ_HERE}
+    said |= environment | {key: value for key, value in flags.items() if value}
+    if window := said.get("context_window"):
+        said["context_window"] = _number_of_tokens(window)
+    return said
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+
+def tool_names(said: str) -> list[str]:
+    """Return the names in a list with commas.
+
+    Raises:
+        UsageError: there is none, or one that no tool has.
+    """
+    names = [name.strip() for name in said.split(",") if name.strip()]
+    if problem := wrong_tools(names):
+        raise UsageError(f"--tools: {problem}")
+    return list(dict.fromkeys(names))
+
+
+def _offered(names: Sequence[str] | None, *, is_reading: bool) -> tuple[str, ...]:
+    """Return the names of the tools that are left.
+
+    Raises:
+        UsageError: none is.
+    """
+    left = TOOL_NAMES if names is None else tuple(names)
+    if is_reading:
+        left = tuple(name for name in left if name in READING_TOOLS)
+    if not left:
+        raise UsageError("these settings leave no tool at all; `leftfold config` shows them")
+    return left
+
+
+def wrong_tools(names: Sequence[str]) -> str | None:
+    """Return what is wrong with these names of tools, if something is."""
+    if not names:
+        return f"name at least one of {', '.join(TOOL_NAMES)}"
+    for name in names:
+        if name not in TOOL_NAMES:
+            return f"there is no tool {name!r}; {suggestion(name, TOOL_NAMES)}"
+    return None
+
+
+def suggestion(wrong: str, names: Sequence[str]) -> str:
+    """Return what somebody who wrote *wrong* may have meant."""
+    import difflib  # noqa: PLC0415 - only for mistakes
+
+    near = difflib.get_close_matches(wrong, names, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}"
+
+
+def _number_of_tokens(said: str) -> int:
     if not said.isdecimal() or int(said) < SMALLEST_WINDOW:
         raise UsageError(
             f"LEFTFOLD_CONTEXT_WINDOW={said!r}: give a number of tokens, at least {SMALLEST_WINDOW}"
@@ -80,8 +266,16 @@ def _context_window() -> int | None:
     return int(said)
 
 
-def _working_directory() -> str:
+def _prompt_text(said: str | None) -> str | None:
+    """Return the text of a prompt that is given as it is, or as ``@FILE``.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    if said is None or not said.startswith("@"):
+        return said
+    path = Path(said[1:]).expanduser()
     try:
-        return str(Path.cwd())
-    except FileNotFoundError:
-        raise UsageError("the working directory is gone; go to another one first") from None
+        return path.read_bytes().decode("utf-8-sig", "replace")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error

@@ -272,6 +272,8 @@ class Conversation(BaseAggregate[UUID]):
         content: list[JsonObject],
         *,
         stop_reason: str | None,
+        answers: Version | None = None,
+        model: str | None = None,
         usage: JsonObject | None = None,
         response_id: str | None = None,
         duration: float | None = None,
@@ -279,12 +281,18 @@ class Conversation(BaseAggregate[UUID]):
         request_version: Version | None = None,
         projection: str | None = None,
     ) -> None:
-        """Append what the model said: its content blocks as they came."""
+        """Append what the model said: its content blocks as they came.
+
+        It hangs from the entry *answers* that its request ended with, and was said by the *model*
+        that was asked, whatever happened while it arrived: the leaf and today's model by default.
+        """
         content = [_recordable(raw) for raw in content]
-        self._append(
+        self._require_entry(answers)
+        self._trigger(
             events.MessageAppended,
+            parent=self.leaf if answers is None else answers,
             message=_raw({"role": "assistant", "content": content}),
-            model=self.model,
+            model=self.model if model is None else model,
             stop_reason=stop_reason,
             usage=valid_json(usage),
             response_id=response_id,

@@ -11,11 +11,31 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from domain.raw_messages import Json as Json
-from domain.raw_messages import JsonObject as JsonObject
-from domain.raw_messages import blocks_of as blocks_of
-from domain.raw_messages import tool_result_message as tool_result_message
-from domain.raw_messages import user_message as user_message
+from domain.raw_messages import (
+    Json,
+    JsonObject,
+    blocks_of,
+    tool_result_message,
+    user_message,
+)
+
+__all__ = [
+    "Block",
+    "Json",
+    "JsonObject",
+    "Message",
+    "RedactedThinkingBlock",
+    "Role",
+    "TextBlock",
+    "ThinkingBlock",
+    "ToolResultBlock",
+    "ToolUseBlock",
+    "block",
+    "blocks_of",
+    "tool_result_message",
+    "typed",
+    "user_message",
+]
 
 Role: TypeAlias = Literal["user", "assistant"]
 

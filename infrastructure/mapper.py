@@ -20,7 +20,7 @@ from domain.text import decoded
 from domain.upcasts import UPCASTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from eventsourcing.domain import DomainEventProtocol
     from eventsourcing.persistence import Cipher, Compressor, Transcoder
@@ -42,6 +42,7 @@ class ConversationMapper(Mapper[UUID]):
         super().__init__(transcoder, compressor, cipher)
         self._topics = topics
         self._upcasts = upcasts
+        self._readers: dict[str, Callable[[bytes], Event]] = {}
 
     def to_stored_event(self, domain_event: DomainEventProtocol[UUID]) -> StoredEvent:
         """Return *domain_event* with its state as JSON bytes, compressed and encrypted if asked."""
@@ -67,27 +68,35 @@ class ConversationMapper(Mapper[UUID]):
             state = self.cipher.decrypt(state)
         if self.compressor:
             state = self.compressor.decompress(state)
-        event = self._decode(stored_event, state)
+        topic = stored_event.topic
+        try:
+            read = self._readers.get(topic) or self._reader(topic)
+            event = read(state) if read else None
+        except _UNREADABLE as error:
+            event = _leniently(self._topics[topic], state) or _unrecognised(
+                stored_event, state, f"not a {topic}: {error}"
+            )
+        if event is None:
+            event = _unrecognised(stored_event, state, f"unknown topic {topic!r}")
         originator_id = stored_event.originator_id
         if not isinstance(originator_id, UUID):
             originator_id = UUID(originator_id)
         # The struct is frozen for everybody else; nobody else has seen it yet.
-        msgspec.structs.force_setattr(event, "originator_id", originator_id)
-        msgspec.structs.force_setattr(event, "originator_version", stored_event.originator_version)
+        _set(event, "originator_id", originator_id)
+        _set(event, "originator_version", stored_event.originator_version)
         return event
 
-    def _decode(self, stored: StoredEvent, state: bytes) -> Event:
-        event_class = self._topics.get(stored.topic)
+    def _reader(self, topic: str) -> Callable[[bytes], Event] | None:
+        """Return what reads states of *topic*, made when the first one comes; None if unknown."""
+        event_class = self._topics.get(topic)
         if event_class is None:
-            return _unrecognised(stored, state, f"unknown topic {stored.topic!r}")
-        try:
-            if event_class.class_version > 1:
-                return _decoder(event_class).decode(self._upcast(event_class, state))
-            return _decoder(event_class).decode(state)
-        except _UNREADABLE as error:
-            return _leniently(event_class, state) or _unrecognised(
-                stored, state, f"not a {stored.topic}: {error}"
-            )
+            return None
+        read = _decoder(event_class).decode
+        if event_class.class_version > 1:
+            self._readers[topic] = lambda state: read(self._upcast(event_class, state))
+        else:
+            self._readers[topic] = read
+        return self._readers[topic]
 
     def _upcast(self, event_class: type[Event], state: bytes) -> bytes:
         content: dict[str, Any] = dict(decoded(state))
@@ -96,6 +105,8 @@ class ConversationMapper(Mapper[UUID]):
             content = self._upcasts[event_class.TOPIC, version](content)
         return msgspec.json.encode(content)
 
+
+_set = msgspec.structs.force_setattr
 
 _UNREADABLE = (
     msgspec.MsgspecError, UnicodeError, RecursionError,

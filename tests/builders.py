@@ -127,9 +127,7 @@ def instructions(system="Be brief.", tools=(BASH,), **more):
 
 
 def approved(call_id, decision="yes", tool="bash", **more):
-    return event(
-        events.ApprovalDecided, tool_use_id=call_id, tool=tool, decision=decision, **more
-    )
+    return event(events.ApprovalDecided, tool_use_id=call_id, tool=tool, decision=decision, **more)
 
 
 def tool_started(call_id, **more):

@@ -193,6 +193,12 @@ def any_event(parent=parents):
 
 facts = st.one_of(
     st.builds(b.tool_started, CALL_IDS),
+    st.builds(
+        lambda i, d, c: b.approved(i, d, command=c),
+        CALL_IDS,
+        st.sampled_from(["yes", "always", "no", "?"]),
+        st.none() | TEXTS,
+    ),
     st.builds(b.moved, st.none() | versions),
     st.builds(b.turn_ended, st.sampled_from(["done", "interrupted", "failed", "?"])),
     st.builds(b.started, TEXTS),

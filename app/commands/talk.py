@@ -14,7 +14,7 @@ from app.commands.list import rows
 from app.errors import DONE, NoCredentialsError, UsageError
 from app.repl.approval import AllowAll, RefuseAll
 from app.repl.plain import plain
-from app.settings import settings
+from app.settings import talk_settings
 from domain.projections.transcript import transcript
 from infrastructure.errors import LeaseHeldError
 from infrastructure.model.client import preload
@@ -44,7 +44,7 @@ def run(
     """Run the REPL or one turn; return the exit code."""
     if sum((go_on, resume is not None, fork_of is not None)) > 1:
         raise UsageError("-c, -r and --fork exclude one another")
-    chosen = settings(**flags)
+    chosen = talk_settings(**flags)
     text = None if prompt is None else _prompt(prompt)
     interactive = text is None and sys.stdin is not None and sys.stdin.isatty()
     if bootstrap.is_offline(chosen) and not chosen.offline and not interactive:
@@ -163,6 +163,8 @@ def banner(workshop: Workshop, talk: Conversation) -> str:
         lines.append(
             f"This conversation belongs to another directory{gone}: tools run in {plain(cwd)}"
         )
+    if files := bootstrap.instructions.context_files(settings.home, cwd):
+        lines.append("Instructions: " + ", ".join(plain(str(file.path)) for file in files))
     lost = sum(gap.last - gap.first + 1 for gap in talk.gaps)
     if lost or talk.unrecognised:
         hurt = f"{lost} events are lost, {len(talk.unrecognised)} cannot be read"

@@ -22,7 +22,7 @@ from domain.raw_messages import blocks_of
 from domain.thinking import thinking_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from domain.conversation import Conversation
     from domain.events import Version
@@ -139,38 +139,43 @@ class _Part(NamedTuple):
     """Whether what came right before it is missing in the log."""
 
 
-def _parts(conversation: Conversation, entry: Entry) -> Iterator[_Part]:
+def _parts(conversation: Conversation, entry: Entry) -> list[_Part]:
     version = entry.originator_version
     match entry:
         case MessageAppended():
             lost = conversation.parents[version] != entry.parent
-            yield from _message_parts(entry, conversation.model, follows_loss=lost)
+            return _message_parts(entry, conversation.model, follows_loss=lost)
         case Compacted(summary=summary):
             text = f"Summary of the conversation so far:\n\n{summary}"
-            yield _Part("user", _text(text), version)
+            return [_Part("user", _text(text), version)]
         case BranchSummarized(summary=summary):
             text = f"Summary of a branch of this conversation that was left:\n\n{summary}"
-            yield _Part("user", _text(text), version)
+            return [_Part("user", _text(text), version)]
         case NoteAppended(visible=True, content=content):
-            yield _Part("user", _text(content), version)
+            return [_Part("user", _text(content), version)]
+        case _:
+            return []
 
 
 def _message_parts(
     entry: MessageAppended, model: str | None, *, follows_loss: bool
-) -> Iterator[_Part]:
+) -> list[_Part]:
     body, version = entry.body, entry.originator_version
     blocks = [raw for raw in blocks_of(body.get("content")) if isinstance(raw, dict)]
-    if body.get("role") == "user":
+    role = body.get("role")
+    if role == "user":
         said = [block for raw in blocks if (block := _of_user(raw))]
-        yield _Part("user", said, version)
-    elif body.get("role") == "assistant":
-        same_model = entry.model is not None and entry.model == model
-        said = [block for raw in blocks if (block := _of_assistant(raw, same_model=same_model))]
-        while said and said[-1]["type"] in _THINKING:
-            said.pop()  # the API refuses a message that ends in thinking
-        yield _Part("assistant", said, version, follows_loss)
-        if entry.stop_reason in _CUT_SHORT:
-            yield _Part("user", _text(INTERRUPTED), version)
+        return [_Part("user", said, version)]
+    if role != "assistant":
+        return []
+    same_model = entry.model is not None and entry.model == model
+    said = [block for raw in blocks if (block := _of_assistant(raw, same_model=same_model))]
+    while said and said[-1]["type"] in _THINKING:
+        said.pop()  # the API refuses a message that ends in thinking
+    parts = [_Part("assistant", said, version, follows_loss)]
+    if entry.stop_reason in _CUT_SHORT:
+        parts.append(_Part("user", _text(INTERRUPTED), version))
+    return parts
 
 
 def _text(text: str) -> list[JsonObject]:
@@ -179,35 +184,52 @@ def _text(text: str) -> list[JsonObject]:
 
 def _of_user(raw: JsonObject) -> JsonObject | None:
     """Return *raw* as the API takes it from a user; None for what it would refuse."""
-    match raw:
-        case {"type": "text", "text": str(text)} if text.strip():
-            return {"type": "text", "text": text}
-        case {"type": "image" | "document" as kind, "source": source} if _is_source(kind, source):
-            return {"type": kind, "source": source}
-        case {"type": "tool_result", "tool_use_id": str()}:
-            return raw
+    match raw.get("type"):
+        case "text":
+            text = raw.get("text")
+            good = isinstance(text, str) and text.strip()
+            return {"type": "text", "text": text} if good else None
+        case "tool_result":
+            return raw if isinstance(raw.get("tool_use_id"), str) else None
+        case "image" | "document" as kind:
+            source = raw.get("source")
+            return {"type": kind, "source": source} if _is_source(kind, source) else None
         case _:
             return None
 
 
 def _of_assistant(raw: JsonObject, *, same_model: bool) -> JsonObject | None:
     """Return *raw*, verbatim if possible, as the API takes it back; None for what it refuses."""
-    match raw:
-        case {"type": "text", "text": str(text)} if text.strip():
-            return _plain(raw)
-        case {"type": "thinking", "thinking": str(), "signature": str(proof)} | {
-            "type": "redacted_thinking",
-            "data": str(proof),
-        } if same_model and proof:
-            return _plain(raw)
-        case {"type": "tool_use", "id": str(), "name": str(name), "input": dict()}:
-            if _is_name(name):
-                return _plain(raw)
-            return _plain(raw) | {"name": re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:128] or "unnamed"}
-        case {"type": str(kind)} if kind not in _CHECKED_KINDS:
+    match raw.get("type"):
+        case "text":
+            text = raw.get("text")
+            return _plain(raw) if isinstance(text, str) and text.strip() else None
+        case "tool_use":
+            return _call(raw)
+        case "thinking":
+            is_whole = isinstance(raw.get("thinking"), str) and _is_text(raw.get("signature"))
+            return _plain(raw) if same_model and is_whole else None
+        case "redacted_thinking":
+            return _plain(raw) if same_model and _is_text(raw.get("data")) else None
+        case str(kind) if kind not in _CHECKED_KINDS:
             return _without_breakpoint(raw)
         case _:
             return None
+
+
+def _call(raw: JsonObject) -> JsonObject | None:
+    name = raw.get("name")
+    if not (isinstance(name, str) and isinstance(raw.get("id"), str)):
+        return None
+    if not isinstance(raw.get("input"), dict):
+        return None
+    if _is_name(name):
+        return _plain(raw)
+    return _plain(raw) | {"name": re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:128] or "unnamed"}
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
 
 
 def _is_name(name: str) -> bool:
@@ -236,6 +258,8 @@ def _is_base64(data: str) -> bool:
 
 def _plain(raw: JsonObject) -> JsonObject:
     """Return *raw* without breakpoints and without the nulls that dumping models adds (Z15)."""
+    if "cache_control" not in raw and None not in raw.values():
+        return raw
     return {k: item for k, item in _without_breakpoint(raw).items() if item is not None}
 
 
@@ -295,8 +319,8 @@ class Pairing:
             if raw.get("type") != "tool_use":
                 content.append(raw)
             elif raw["id"] not in self._calls:
-                self._calls[raw["id"]] = self._unique_id(raw["id"])
-                content.append(raw | {"id": self._calls[raw["id"]]})
+                unique = self._calls[raw["id"]] = self._unique_id(raw["id"])
+                content.append(raw if unique == raw["id"] else raw | {"id": unique})
         self.messages.append({"role": "assistant", "content": content})
 
     def _end_user_message(self, *, otherwise: str) -> None:

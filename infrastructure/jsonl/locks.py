@@ -90,9 +90,11 @@ class Lease:
         """Give the lease back; a second time does nothing."""
         fd, self._fd = self._fd, None
         if fd is not None:
-            with contextlib.suppress(OSError):
-                disk.truncate(fd, 0)
-            disk.close(fd)
+            try:
+                with contextlib.suppress(OSError):
+                    disk.truncate(fd, 0)
+            finally:
+                disk.close(fd)
 
     def __enter__(self) -> Self:
         return self

@@ -335,17 +335,32 @@ class NotificationLog:
                 self._last[records[-1].conversation] = records[-1]
 
     def _rebuild(self) -> None:
-        """Build the order anew, under a new epoch, from the logs alone."""
+        """Build the order anew, under a new epoch, from the logs alone.
+
+        If another process has done so meanwhile, its order is the order.
+        """
+        broken = self._identity if self._fd is not None else None
         try:
             with self._locked():
-                self._write_anew()
-                self._load()
+                is_done = _identity(self.path) not in (None, broken) and self._is_loaded()
+                if not is_done:
+                    self._write_anew()
+                    self._load()
+            if is_done:
+                self.catch_up()
         except OSError as error:
             if error.errno not in _READ_ONLY:
                 raise ReadError(self.path, error) from error
             self._forget()
             self._keep(self._store.logs())
         self.is_ready = True
+
+    def _is_loaded(self) -> bool:
+        try:
+            self._load()
+        except _BrokenError:
+            return False
+        return True
 
     def _write_anew(self) -> None:
         self._forget()

@@ -211,39 +211,42 @@ def settle(items: Sequence[Line | Damage], *, unruly: bool) -> Scan:
 
 
 class _Group:
-    """The members of one batch that were found, at their places among all items."""
+    """The lines of one save that were found, at their places among all items."""
 
     def __init__(self, place: int, line: Line) -> None:
         assert line.batch is not None
         self.start = place
         self.total = line.batch[1]
         self.first_version = line.version - (line.batch[0] - 1)
-        self.members = [(place, line)]
+        self.last_version = self.first_version + self.total - 1
+        self.members = {line.version: (place, line)}
+        self.copies: list[int] = []
 
-    def takes(self, line: Line) -> bool:
-        _, last = self.members[-1]
-        assert last.batch is not None
-        return (
-            line.batch is not None
-            and line.batch[1] == self.total
-            and line.batch[0] > last.batch[0]
-            and line.version > last.version
-        )
+    def takes(self, place: int, line: Line) -> bool:
+        """Add *line*, unless it is another save's: one with these versions, but not these events.
+
+        A line of it that stands there twice is a copy; the first one counts.
+        """
+        member = self.members.get(line.version)
+        if member is None:
+            self.members[line.version] = place, line
+        elif (member[1].topic, member[1].state) == (line.topic, line.state):
+            self.copies.append(place)
+        else:
+            return False
+        return True
+
+    @property
+    def places(self) -> list[int]:
+        return [*(place for place, _ in self.members.values()), *self.copies]
 
     @property
     def whole(self) -> bool:
         return len(self.members) == self.total
 
     @property
-    def last_version(self) -> int:
-        line = self.members[-1][1]
-        assert line.batch is not None
-        return line.version + self.total - line.batch[0]
-
-    @property
     def ended(self) -> bool:
-        line = self.members[-1][1]
-        return line.batch is not None and line.batch[0] == self.total
+        return self.last_version in self.members
 
 
 def _whole_batches(
@@ -259,10 +262,10 @@ def _whole_batches(
     dropped: set[int] = set()
     unfinished = False
     for group in partial:
-        after = bisect_left(places, group.members[-1][0] + 1)
+        after = bisect_left(places, max(place for place, _ in group.members.values()) + 1)
         following = [line for _, line in lines[after : after + _LOOK_AHEAD]]
         if not _committed(group, following, items):
-            dropped.update(place for place, _ in group.members)
+            dropped.update(group.places)
             unfinished = unfinished or after == len(lines)
     kept = [item for place, item in enumerate(items) if place not in dropped]
     gone = [item for place, item in lines if place in dropped]
@@ -270,33 +273,47 @@ def _whole_batches(
 
 
 def _groups(items: Sequence[Line | Damage]) -> list[_Group]:
+    """Put the lines that say so together by save, whatever stands between them."""
     groups: list[_Group] = []
-    current: _Group | None = None
+    unfinished: dict[tuple[int, int], _Group] = {}
     for place, item in enumerate(items):
         if isinstance(item, Damage):
             continue
-        if current is not None and current.takes(item):
-            current.members.append((place, item))
+        if item.base is not None:
+            unfinished.clear()  # what comes from here on is not of the saves before
+        if item.batch is None:
             continue
-        current = None
-        if item.batch is not None:
-            current = _Group(place, item)
-            groups.append(current)
+        number, total = item.batch
+        group = unfinished.get((item.version - number, total))
+        if group is None or not group.takes(place, item):
+            group = _Group(place, item)
+            groups.append(group)
+            unfinished[item.version - number, total] = group
     return groups
 
 
 def _committed(group: _Group, following: Iterable[Line], items: Sequence[Line | Damage]) -> bool:
+    """Whether a save of which lines are missing was one: something was saved after it.
+
+    A following line within its versions is a line of it whose mark was hit, or one that stands
+    there twice, unless it says another thing than the line of that version: then they were used
+    again.
+    """
+    last = max(group.members)
     for line in following:
         if line.base is not None:
-            return line.base >= group.members[-1][1].version
-        if line.version >= group.first_version:
-            return line.version > group.last_version
+            return line.base >= last
+        if line.version > group.last_version:
+            return True
+        member = group.members.get(line.version)
+        if member is not None and member[1].state != line.state:
+            return False
     return group.ended and not _nul_within(group, items)
 
 
 def _nul_within(group: _Group, items: Sequence[Line | Damage]) -> bool:
     """Return whether a zero-filled, so unsynced, block is among the members or just before them."""
-    place = group.members[-1][0]
+    place = max(place for place, _ in group.members.values())
     while place > 0:
         place -= 1
         item = items[place]

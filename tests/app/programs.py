@@ -98,6 +98,7 @@ class Program:
             env=environment,
             capture_output=True,
             timeout=PATIENCE,
+            check=False,
             **({"stdin": subprocess.DEVNULL} if given is None else {"input": given}),
         )
         return _done(ended.returncode, ended.stdout, ended.stderr)

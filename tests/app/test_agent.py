@@ -7,6 +7,7 @@ from eventsourcing.persistence import OperationalError
 
 from app.errors import NotRecordedError
 from app.requests import request_for
+from app.verification import verify
 from domain.canonical import canonical
 from domain.conversation import NEVER_STARTED, OUTCOME_UNKNOWN
 from domain.errors import InvalidCommandError
@@ -416,3 +417,18 @@ def test_the_turns_end_says_what_it_spent(conversations, tmp_path):
     answer = [e for e in desk.talk.messages() if e.view.role == "assistant"][0]
     assert isinstance(answer, MessageAppended)
     assert answer.usage["output_tokens"] == 5
+
+
+def test_what_happens_while_an_answer_arrives_does_not_unprove_it(conversations, tmp_path):
+    def meanwhile(_):
+        desk.at_hand.record(lambda talk: talk.append_note("weather", "It rains.", visible=True))
+        desk.at_hand.record(lambda talk: talk.change_model("another", max_tokens=99))
+        return reply("Hi.")
+
+    with ScriptedServer([meanwhile]) as server:
+        desk = Desk(conversations, server, tmp_path)
+        asyncio.run(desk.say("hello"))
+
+    answer = desk.talk.messages()[-1]
+    assert answer.model == "test-model"
+    assert verify(conversations, desk.talk.id).is_clean

@@ -137,7 +137,7 @@ def test_killed_between_two_of_three_parallel_results(tmp_path):
         program = Program(tmp_path, server)
 
         def between():
-            recorded = program.has_logged(lambda found: results(found))
+            recorded = program.has_logged(results)
             return recorded and len(pids(program)) == 2
 
         with killed_turn(program, between) as before:
@@ -164,9 +164,7 @@ def test_a_signal_ends_the_turn_and_its_tools_and_records_all_of_it(tmp_path, nu
     with ScriptedServer([reply("Both:", quick, sleeper("slow"))]) as server:
         program = Program(tmp_path, server)
         with program.started("-p", "run them", "--yes", "--output", "json") as process:
-            until(
-                lambda: pids(program) and program.has_logged(lambda found: results(found)), process
-            )
+            until(lambda: pids(program) and program.has_logged(results), process)
             process.send_signal(number)
             done = finish(process)
         [pid] = pids(program)

@@ -1,0 +1,47 @@
+"""``leftfold config``: each setting, its value, and who said so."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from app.configuration import choices
+from app.repl.plain import plain
+from app.settings import home, store_folder
+
+if TYPE_CHECKING:
+    from app.configuration import Choices
+
+
+@click.command("config")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.pass_obj
+def command(store: str | None, *, as_json: bool) -> None:
+    """Show each setting, and where its value comes from."""
+    rows = _rows(choices({"store": store}))
+    if as_json:
+        click.echo(json.dumps({key: row for key, *_, row in rows}))
+        return
+    for key, value, origin, _ in rows:
+        click.echo(plain(f"{key:22}{value:32}  {origin}"))
+
+
+def _rows(chosen: Choices) -> list[tuple[str, str, str, dict[str, Any]]]:
+    """Return a row for each setting: key, value and origin for people, and all as JSON."""
+    values = chosen.values | {"store": str(store_folder(chosen.values["store"]))}
+    rows = []
+    for key, value in values.items():
+        source = chosen.sources[key]
+        kind = "default" if source is None else source.kind
+        place = None if source is None else source.place(key)
+        text = "-" if value is None else json.dumps(value, ensure_ascii=False)
+        origin = kind if place is None else f"{kind}: {place}"
+        rows.append((key, text, origin, {"value": value, "from": kind, "place": place}))
+    said = os.environ.get("LEFTFOLD_HOME")
+    kind, place = ("environment", "LEFTFOLD_HOME") if said else ("default", None)
+    row = {"value": str(home()), "from": kind, "place": place}
+    origin = kind if place is None else f"{kind}: {place}"
+    return [("home", json.dumps(str(home()), ensure_ascii=False), origin, row), *rows]

@@ -1,0 +1,212 @@
+"""Appending: at the recorder, through the application, through a whole turn, from four processes."""
+
+import asyncio
+import multiprocessing
+import time
+from itertools import count
+from uuid import uuid4
+
+from eventsourcing.persistence import StoredEvent
+
+from app.agent import Agent
+from app.compactor import Compactor
+from tests.benchmarks import library, limits, workload
+from tests.benchmarks.limits import BLOCK
+from tests.benchmarks.measure import Budget, Comparison
+
+WRITE, SYNCED = "limit: write", "limit: write + fdatasync"
+RECORDER, SAVE, COMMAND = "ours: recorder", "ours: Application.save", "ours: command + save"
+SQLITE, POPO = "eventsourcing.sqlite", "eventsourcing.popo"
+
+
+def appending(app, folder, *, durable):
+    """One event of 1 KB: bare system calls, our recorder, our application, the library's."""
+    limit = SYNCED if durable else WRITE
+    talk = _begun(app)
+    saves, commands = _saves(app, talk)
+    runs = {
+        limit: limits.writes(folder / f"bare-{durable}", _lines(talk), sync=durable),
+        RECORDER: _inserts(app),
+        SAVE: saves,
+        COMMAND: commands,
+    }
+    if durable:
+        runs[SQLITE] = library.appends(library.sqlite(folder))
+        return Comparison("append 1 KB, durable", runs, (Budget(RECORDER, 1.3, limit),))
+    runs[POPO] = library.appends(library.popo())
+    return Comparison("append 1 KB, not waiting for the disk", runs, (Budget(SAVE, 40e-6),))
+
+
+def _begun(app):
+    talk = workload.begin(uuid4(), app.clock())
+    app.save(talk)
+    return talk
+
+
+def _stored(originator, version):
+    state = workload.state(version)
+    return StoredEvent(originator, version, "MessageAppended", state)
+
+
+def _lines(talk):
+    return (limits.line_like(_stored(talk.id, number)) for number in count(1))
+
+
+def _inserts(app):
+    originator, numbers = uuid4(), count(1)
+
+    def run():
+        took = []
+        for _ in range(BLOCK):
+            events = [_stored(originator, next(numbers))]
+            began = time.perf_counter()
+            app.recorder.insert_events(events)
+            took.append(time.perf_counter() - began)
+        return took
+
+    return run
+
+
+def _saves(app, talk):
+    """Return two runs over one aggregate at hand: saving alone, and with the command before it."""
+    numbers = count()
+
+    def run(*, command):
+        took = []
+        for _ in range(BLOCK):
+            began = time.perf_counter()
+            workload.append(talk, next(numbers))
+            began = began if command else time.perf_counter()
+            app.save(talk)
+            took.append(time.perf_counter() - began)
+        return took
+
+    return lambda: run(command=False), lambda: run(command=True)
+
+
+def flatness(app, entries):
+    """Saving at the beginning and at the end of a long conversation: the same."""
+    talks = {}
+
+    def grown(size):
+        if size not in talks:
+            talk = talks[size] = _begun(app)
+            for number in range(size):
+                workload.append(talk, number)
+                if number % 500 == 499:
+                    app.save(talk)
+            app.save(talk)
+        return talks[size]
+
+    sizes = (0, entries // 10, entries)
+    runs = {f"ours: Application.save, after {size:,} events": _saves(app, grown(size))[0] for size in sizes}
+    first, *_, last = runs
+    return Comparison("append stays flat", runs, (Budget(last, 1.25, first), Budget(last, 40e-6)))
+
+
+# -- a whole turn ------------------------------------------------------------------------------
+
+
+class Instant:
+    """A model that answers at once: first with a call, then with words."""
+
+    def __init__(self):
+        self._numbers = count()
+
+    async def stream(self, request):
+        number = next(self._numbers)
+        usage = {"input_tokens": 10, "output_tokens": 10}
+        yield {"type": "message_start", "message": {"id": f"msg_{number}", "usage": usage}}
+        if request["messages"][-1]["content"][0]["type"] == "tool_result":
+            block, stop = {"type": "text", "text": "Done."}, "end_turn"
+        else:
+            block, stop = {"type": "tool_use", "id": f"toolu_b{number}", "name": "none", "input": {}}, "tool_use"
+        yield {"type": "content_block_start", "index": 0, "content_block": block}
+        yield {"type": "content_block_stop", "index": 0}
+        yield {"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 5}}
+        yield {"type": "message_stop"}
+
+
+class Output:
+    content, is_error = "done", False
+
+
+class Tools:
+    """A toolbox whose calls cost nothing."""
+
+    tools = {}
+
+    async def run(self, call, on_output):
+        return Output
+
+
+class Blind:
+    """A screen, and an approver, that does nothing."""
+
+    def __getattr__(self, name):
+        return lambda *_: None
+
+
+def turns(app, sizes):
+    """A turn with one call: everything but the model and the tool."""
+    runs = {f"ours: turn with a call, {size:,} entries before": _turn(app, size) for size in sizes}
+    return Comparison("a whole turn, our own time", runs, tuple(Budget(run, 5e-3) for run in runs))
+
+
+def _turn(app, size):
+    at_hand = app.start(workload.begin)
+    for start in range(0, size, 500):
+        at_hand.record(
+            lambda talk, start=start: [
+                workload.append(talk, number) for number in range(start, min(start + 500, size))
+            ]
+        )
+    model, screen = Instant(), Blind()
+    compactor = Compactor(at_hand, model, screen, lambda _: 10**9)
+    agent = Agent(
+        at_hand, model=model, toolbox=Tools(), approver=screen, screen=screen, compactor=compactor
+    )
+
+    def run():
+        async def turn():
+            began = time.perf_counter()
+            outcome = await agent.run_turn("Go on.")
+            assert outcome == "done", outcome
+            return time.perf_counter() - began
+
+        return [asyncio.run(turn())]
+
+    return run
+
+
+# -- several processes -------------------------------------------------------------------------
+
+
+def processes(folder, counts=(1, 4)):
+    """Appends a second, durable, by so many processes, each in a conversation of its own."""
+    runs = {f"ours: {count} processes": lambda count=count: [_together(folder, count)] for count in counts}
+    return Comparison("durable appends, several processes on one store", runs, (), "appends/s")
+
+
+def _together(folder, processes, appends=200):
+    spawn = multiprocessing.get_context("spawn")
+    barrier = spawn.Barrier(processes + 1)
+    workers = [
+        spawn.Process(target=_append_many, args=(folder, appends, barrier)) for _ in range(processes)
+    ]
+    for worker in workers:
+        worker.start()
+    barrier.wait()
+    began = time.perf_counter()
+    for worker in workers:
+        worker.join()
+    return processes * appends / (time.perf_counter() - began)
+
+
+def _append_many(folder, appends, barrier):
+    with workload.conversations(folder, durable=True) as app:
+        talk = _begun(app)
+        barrier.wait()
+        for number in range(appends):
+            workload.append(talk, number)
+            app.save(talk)

@@ -1,0 +1,180 @@
+"""Reading: resume, compaction, the past, forks, lists, verification, projections, memory."""
+
+import json
+import subprocess
+import sys
+
+from app.commands.list import rows
+from app.verification import verify
+from domain.projections.context import context
+from tests.benchmarks import library, limits, workload
+from tests.benchmarks.measure import Budget, Comparison, timed
+
+STRUCTS, DICTS = "limit: lines to structs, bodies raw", "limit: lines to dicts"
+SHOWN, CONTEXT, REPLAYED = "ours: open + last 20", "ours: open + context", "ours: replay + last 20"
+SQLITE = "eventsourcing.sqlite: get"
+SHOW = 20
+
+
+class Logs:
+    """Logs of each size that is asked for, written once."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self._made = {}
+
+    def of(self, entries, **more):
+        key = (entries, *more.items())
+        if key not in self._made:
+            self._made[key] = workload.fill(self.folder, entries, **more)
+        return self._made[key]
+
+    def path(self, conversation_id):
+        return self.folder / f"{conversation_id}.jsonl"
+
+
+def last_shown(talk):
+    return [entry.view for entry in talk.path(talk.leaf)[-SHOW:]]
+
+
+def _opened(folder, conversation_id, *, look):
+    def work():
+        with workload.conversations(folder) as app:
+            return look(app.get(conversation_id))
+
+    return work
+
+
+def resuming(logs, size, *, with_sqlite):
+    """A whole conversation, without a compaction."""
+    talk = logs.of(size)
+    path = logs.path(talk)
+    runs = {
+        STRUCTS: timed(lambda: limits.read_structs(path)),
+        DICTS: timed(lambda: limits.read_dicts(path)),
+        SHOWN: timed(_opened(logs.folder, talk, look=last_shown)),
+        CONTEXT: timed(_opened(logs.folder, talk, look=lambda t: context(t, t.leaf))),
+    }
+    if with_sqlite:
+        app = library.sqlite(logs.folder, name=f"plain-{size}")
+        aggregate_id = library.fill(app, size)
+        runs[SQLITE] = timed(lambda: app.repository.get(aggregate_id))
+    budgets = (Budget(SHOWN, 30e-3), Budget(SHOWN, 3.5, STRUCTS), Budget(CONTEXT, 1.5, DICTS))
+    return Comparison(f"resume {size:,} entries", runs, budgets)
+
+
+def after_compaction(logs, sizes):
+    """A history with a compaction near its end, which keeps 500 entries."""
+    runs = {}
+    for size in sizes:
+        talk = logs.of(size, compact_at=size - 10)
+        runs[f"{CONTEXT}, {size:,} entries"] = timed(
+            _opened(logs.folder, talk, look=lambda t: context(t, t.leaf))
+        )
+    first, last = list(runs)[0], list(runs)[-1]
+    budgets = (Budget(first, 20e-3), Budget(last, 20e-3), Budget(last, 1.5, first))
+    return Comparison("resume after a compaction that keeps 500", runs, budgets)
+
+
+def past(logs, size):
+    """The conversation as it was at an entry, and the request behind it."""
+    talk = logs.of(size)
+    runs = {}
+    for share in (0.1, 0.5, 0.9):
+        version = int(size * share)
+
+        def work(version=version):
+            with workload.conversations(logs.folder) as app:
+                then = app.get(talk, version=version)
+                return context(then, then.leaf)
+
+        runs[f"ours: as it was at {share:.0%}"] = timed(work)
+    return Comparison(f"the past of {size:,} entries", runs)
+
+
+def forking(logs, size):
+    talk = logs.of(size)
+
+    def fork():
+        with workload.conversations(logs.folder) as app:
+            child = app.fork(talk)
+        logs.path(child).unlink()
+
+    runs = {"limit: copy the file": timed(lambda: limits.copy(logs.path(talk))), "ours: fork": timed(fork)}
+    return Comparison(f"fork {size:,} entries", runs, (Budget("ours: fork", 10e-3),))
+
+
+def listing(folder, count):
+    with workload.conversations(folder) as app:
+        for _ in range(count):
+            at_hand = app.start(workload.begin)
+            at_hand.record(lambda talk: [workload.append(talk, number) for number in range(3)])
+
+    def ours():
+        with workload.conversations(folder) as app:
+            return rows(app)
+
+    name = "limit: names, status, first line"
+    runs = {name: timed(lambda: limits.scan_folder(folder)), "ours: list": timed(ours)}
+    return Comparison(f"list {count:,} conversations", runs, (Budget("ours: list", 10e-3),))
+
+
+def verifying(logs, size):
+    talk = logs.of(size)
+    megabytes = logs.path(talk).stat().st_size / 1e6
+
+    def speed(work):
+        def run():
+            (took,) = timed(work)()
+            return [megabytes / took]
+
+        return run
+
+    def ours():
+        with workload.conversations(logs.folder) as app:
+            assert verify(app, talk).is_clean
+
+    runs = {DICTS: speed(lambda: limits.read_dicts(logs.path(talk))), "ours: verify": speed(ours)}
+    budgets = (Budget("ours: verify", 100, at_least=True),)
+    return Comparison(f"verify {size:,} entries", runs, budgets, "MB/s")
+
+
+def projecting(logs, sizes):
+    runs = {}
+    for size in sizes:
+        with workload.conversations(logs.folder) as app:
+            talk = app.get(logs.of(size))
+        runs[f"ours: context of {size:,}"] = timed(lambda talk=talk: context(talk, talk.leaf))
+    return Comparison("the context projection alone", runs)
+
+
+_MEMORY = """
+import resource, sys, json
+from pathlib import Path
+from uuid import UUID
+from domain.projections.context import context
+from tests.benchmarks import reading, workload
+with workload.conversations(Path(sys.argv[1])) as app:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    talk = app.get(UUID(sys.argv[2]))
+    reading.last_shown(talk)
+print(json.dumps([before / 1000, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000]))
+"""
+
+
+def memory(logs, size):
+    """Peak memory of a process that opens a log and shows its end."""
+    whole, compacted = logs.of(size), logs.of(size, compact_at=size - 10)
+    megabytes = logs.path(whole).stat().st_size / 1e6
+
+    def peak(conversation_id):
+        def run():
+            command = [sys.executable, "-c", _MEMORY, str(logs.folder), str(conversation_id)]
+            out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            return [json.loads(out)[1]]
+
+        return run
+
+    runs = {"ours: opened whole": peak(whole), "ours: after a compaction": peak(compacted)}
+    budgets = (Budget("ours: opened whole", megabytes + 60), Budget("ours: after a compaction", 100))
+    return Comparison(f"peak memory, a log of {megabytes:.0f} MB", runs, budgets, "MB")
