@@ -184,11 +184,11 @@ class Agent:
     async def _compact(self, work: Coroutine[None, None, Done]) -> Done:
         """Do *work*, a compaction; what it spent for nothing counts as this turn's."""
         self._compactor.spent = {}
-        before = self._at_hand.conversation.version
+        before = self._at_hand.conversation.leaf  # the version rises by what is typed meanwhile
         try:
             return await work
         finally:
-            if self._at_hand.conversation.version == before:
+            if self._at_hand.conversation.leaf == before:
                 self._lost = added(self._lost, self._compactor.spent)
 
     async def _run_tools(self, calls: tuple[ToolUseBlock, ...]) -> None:

@@ -186,7 +186,8 @@ def _checked_project(path: Path) -> dict[str, Any]:
     for key in ("system_prompt", "append_system_prompt"):
         text = said.get(key) or ""
         inside = path.parent.resolve()
-        if text.startswith("@") and inside not in (inside / text[1:]).resolve().parents:
+        named = inside / Path(text[1:]).expanduser()
+        if text.startswith("@") and inside not in named.resolve().parents:
             raise UsageError(f"{path}: {key}: {text!r} lies outside the project")
     return _with_paths(said, path.parent)
 

@@ -5,6 +5,7 @@
     AppError                       exit code 1
     ├── NoSuchConversationError    an id that matches nothing
     ├── AmbiguousIdError           an id that matches several
+    ├── DirectoryGoneError         a conversation's directory is not there, and nobody to ask
     ├── NotRecordedError           the log could not take what happened
     │   └── ChangedElsewhereError  another program appended meanwhile
     └── UsageError                 exit code 2: an option or argument that makes no sense
@@ -47,6 +48,16 @@ class AmbiguousIdError(AppError):
         some = ", ".join(str(match) for match in matches[:3])
         more = f" and {len(matches) - 3} more" if len(matches) > 3 else ""  # noqa: PLR2004
         super().__init__(f"{wanted!r} matches {len(matches)} conversations: {some}{more}")
+
+
+class DirectoryGoneError(AppError):
+    """The directory of a conversation has moved or vanished, and nobody can be asked."""
+
+    def __init__(self, gone: str, here: str) -> None:
+        super().__init__(
+            f"the directory of this conversation is gone: {gone}; "
+            f"with --here its tools run in {here}"
+        )
 
 
 class NotRecordedError(AppError):

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app import bootstrap, one_turn, references
+from app import bootstrap, one_turn, references, relocation
 from app.commands.list import rows
 from app.errors import DONE, NoCredentialsError, UsageError
+from app.instructions import context_files
 from app.repl.approval import AllowAll, RefuseAll
-from app.repl.plain import plain
+from app.repl.plain import one_line, plain
 from app.settings import talk_settings
 from domain.projections.transcript import transcript
 from infrastructure.errors import LeaseHeldError
@@ -51,6 +52,12 @@ def run(
         raise NoCredentialsError
     with bootstrap.conversations(chosen) as conversations:
         earlier = _earlier(conversations, chosen, go_on=go_on, resume=resume, fork_of=fork_of)
+        if earlier is not None:
+            match relocation.where(conversations, earlier, chosen, is_asked=interactive):
+                case "fork":
+                    earlier = conversations.fork(earlier)
+                case "cancel":
+                    return DONE
         return asyncio.run(_talk(conversations, chosen, earlier, text, output))
 
 
@@ -117,11 +124,12 @@ def _instead(
 async def _repl(workshop: Workshop, at_hand: OpenConversation) -> int:
     # The prompt and its colours take a tenth of a second to import: not for -p.
     from app.repl.approval import AskingApprover  # noqa: PLC0415
-    from app.repl.console import console  # noqa: PLC0415
+    from app.repl.console import console, is_fancy  # noqa: PLC0415
     from app.repl.loop import ReplContext  # noqa: PLC0415
     from app.repl.loop import run as run_repl  # noqa: PLC0415
     from app.repl.prompt import is_interactive, prompts  # noqa: PLC0415
     from app.repl.screen import RichScreen  # noqa: PLC0415
+    from app.repl.typing_line import TypingLine  # noqa: PLC0415
 
     preload()
     terminal = console()
@@ -141,6 +149,7 @@ async def _repl(workshop: Workshop, at_hand: OpenConversation) -> int:
             at_hand=at_hand,
             make_approver=approver,
             banner=banner(workshop, at_hand.conversation),
+            line=TypingLine() if is_fancy(terminal) and is_interactive() else None,
             is_debugging=bool(os.environ.get("LEFTFOLD_DEBUG")),
         )
     )
@@ -163,8 +172,11 @@ def banner(workshop: Workshop, talk: Conversation) -> str:
         lines.append(
             f"This conversation belongs to another directory{gone}: tools run in {plain(cwd)}"
         )
-    if files := bootstrap.instructions.context_files(settings.home, cwd):
+    if files := context_files(settings.home, cwd):
         lines.append("Instructions: " + ", ".join(plain(str(file.path)) for file in files))
+    if talk.queue:
+        waiting = "; ".join(one_line(text, 60) for text in talk.queue.values())
+        lines.append(f"Still queued, and said with your next prompt: {waiting}")
     lost = sum(gap.last - gap.first + 1 for gap in talk.gaps)
     if lost or talk.unrecognised:
         hurt = f"{lost} events are lost, {len(talk.unrecognised)} cannot be read"

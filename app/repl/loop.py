@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from app.errors import DONE, FAILED, explanation
 from app.repl import slash
 from app.repl.console import is_gone, say
+from app.repl.meanwhile import Meanwhile, PausingApprover
 from app.repl.plain import plain
 from app.repl.prompt import quiet_terminal
 from app.repl.transcript_view import show_transcript
@@ -24,7 +25,7 @@ from domain.projections.transcript import transcript
 from domain.text import valid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
     from rich.console import Console
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from app.ports import Approver, Screen
     from app.repl.prompt import Prompts
     from app.repl.screen import ReplScreen
+    from app.repl.typing_line import TypingLine
     from domain.conversation import Conversation
 
     class TurnScreen(Screen, ReplScreen, Protocol):
@@ -61,6 +63,7 @@ class ReplContext:
         make_approver: Makes the approver of a conversation: what it was told once holds in that
             conversation only.
         banner: What is said first.
+        line: What is typed while the agent works is read from here, if anywhere.
         is_debugging: Whether unexpected errors show their traceback.
     """
 
@@ -71,6 +74,7 @@ class ReplContext:
     at_hand: OpenConversation
     make_approver: Callable[[OpenConversation], Approver]
     banner: str = ""
+    line: TypingLine | None = None
     is_debugging: bool = False
 
 
@@ -93,6 +97,9 @@ class Repl:
         self._offered = ""  # the default of the next prompt
         self._current: asyncio.Task[Any] | None = None
         self._is_at_work = False
+        self._has_come = False  # whether what was waiting in the conversation was taken up
+        self.meanwhile = Meanwhile(self, context.line)
+        context.screen.watch(self.meanwhile.refresh)
 
     # -- for commands --------------------------------------------------------------------------
 
@@ -106,6 +113,7 @@ class Repl:
         """Go on in another conversation."""
         self.at_hand = at_hand
         self._agent = None
+        self._has_come = False
 
     def recorded(self) -> Conversation | None:
         """Return the conversation at hand if the store has it."""
@@ -120,18 +128,45 @@ class Repl:
         """Print *text*, whoever it comes from."""
         say(self.console, plain(text), style)
 
+    # -- for what is typed meanwhile -----------------------------------------------------------
+
+    def show_typing(self, text: str, queued: Sequence[str]) -> None:
+        """Show the line that is being typed, and what is queued."""
+        self.context.screen.typing(text, queued)
+
+    def show_said(self, text: str) -> None:
+        """Show a queued prompt that the model gets now."""
+        self.context.screen.prompted(text)
+
+    def complain(self, error: BaseException) -> None:
+        """Say what went wrong; the REPL goes on."""
+        self._explain(error)
+
+    def stop(self) -> None:
+        """Stop what is being done, once: a second time would disturb its tidying up."""
+        if self._current is not None and not self._current.cancelling():
+            self._current.cancel()
+
+    def interrupt(self) -> None:
+        """Stop what is being done; where nothing is, or a second time, leave."""
+        if not self._is_at_work or (self._current is not None and self._current.cancelling()):
+            self.leave(INTERRUPTED)
+        self.stop()
+
     # -- the loop ------------------------------------------------------------------------------
 
     async def run(self) -> int:
         """Talk until the person leaves; return the exit code."""
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._on_interrupt)
+        loop.add_signal_handler(signal.SIGINT, self.interrupt)
         for number, code in _LEAVING_SIGNALS.items():
             loop.add_signal_handler(number, self._on_leaving_signal, code)
         try:
             self._greet()
             while self._exit_code is None:
-                await self._once()
+                await self._take_up()
+                if self._exit_code is None:
+                    await self._once()
             self._take_leave()
         finally:
             for number in (signal.SIGINT, *_LEAVING_SIGNALS):
@@ -148,11 +183,34 @@ class Repl:
             self.say(self.context.banner)
             self.console.line()
 
+    async def _take_up(self) -> None:
+        """Go on with a turn that a crash ended at the question whether its calls may run."""
+        if self._has_come:
+            return
+        self._has_come = True
+        talk = self.recorded()
+        if talk is None or not self.context.prompts.is_interactive:
+            return
+        if talk.open_calls() and self._agent_at_hand().is_waiting():
+            self.say("The last turn was waiting for your approval.", "yellow")
+            await self._take_turn(None)
+            if self._exit_code is None:
+                self.console.line()
+
     async def _once(self) -> None:
         """Read one prompt and do what it says."""
+        if self.meanwhile.ahead:
+            prompt = self.meanwhile.ahead.popleft()
+            self.context.screen.prompted(prompt)
+            await self._do(prompt)
+            return
         offered, self._offered = self._offered, ""
         task = await self._finished(self.context.prompts.read(default=offered))
-        prompt = None if task.cancelled() else task.result()
+        read = None if task.cancelled() else task.result()
+        await self._heed(read)
+
+    async def _heed(self, prompt: str | None) -> None:
+        """Do what was typed; leave if nothing will be."""
         if prompt is None or is_gone(self.console):
             is_unseen = self._has_failed and not self.context.prompts.is_interactive
             self.leave(FAILED if is_unseen or is_gone(self.console) else DONE)
@@ -170,25 +228,18 @@ class Repl:
 
     async def _obey(self, name: str, arguments: str) -> None:
         """Run a command; Ctrl+C stops it as it stops a turn."""
+        task = await self._at_work(slash.run(self, name, arguments))
+        if task is None or task.cancelled() or task.exception() is not None:
+            self._offer_what_was_typed()
+
+    async def _at_work(
+        self, work: Coroutine[Any, Any, Result], *, is_turn: bool = False
+    ) -> asyncio.Task[Result] | None:
+        """Do *work*, which Esc and Ctrl+C stop; return its task if it came to its own end."""
         self._is_at_work = True
         try:
-            task = await self._finished(slash.run(self, name, arguments))
-        finally:
-            self._is_at_work = False
-            self.context.screen.rest()
-        if not task.done() or task.cancelled():
-            say(self.console, "Interrupted.", "yellow")
-        elif (error := task.exception()) is not None:
-            self._explain(error)
-
-    # -- a turn --------------------------------------------------------------------------------
-
-    async def _take_turn(self, prompt: str) -> None:
-        since = self._version()
-        self._is_at_work = True
-        try:
-            with quiet_terminal():
-                task = await self._finished(self._turn(prompt))
+            with quiet_terminal(), self.meanwhile.reading(is_turn=is_turn):
+                task = await self._finished(work)
         finally:
             self._is_at_work = False
             self.context.screen.rest()
@@ -197,20 +248,44 @@ class Repl:
         elif (error := task.exception()) is not None:
             self._explain(error)
         else:
-            self._has_failed = self._has_failed or task.result() != "done"
-            return
-        if not self._is_saved(prompt, since):
-            self._offered = prompt
+            return task
+        return None
 
-    async def _turn(self, prompt: str) -> str:
+    # -- a turn --------------------------------------------------------------------------------
+
+    async def _take_turn(self, prompt: str | None) -> None:
+        """Take a turn with *prompt*; None goes on with the one that waits."""
+        since = self._version()
+        task = await self._at_work(self._turn(prompt), is_turn=True)
+        outcome = None if task is None else task.result()
+        if outcome == "done":
+            # Typed after the turn's last look at the queue: the next things to do.
+            self.meanwhile.ahead.extendleft(reversed(self.meanwhile.left_over()))
+            self._offered = self.meanwhile.draft()
+            return
+        self._has_failed = True
+        is_lost = prompt is not None and task is None and not self._is_saved(prompt, since)
+        self._offer_what_was_typed(prompt if is_lost else None)
+
+    def _offer_what_was_typed(self, first: str | None = None) -> None:
+        """Put what was typed and not delivered into the next prompt; it stays queued if we leave."""
+        if self._exit_code is None:
+            typed = self.meanwhile.take_all()
+            self._offered = "\n\n".join([first, *typed] if first else typed)
+
+    async def _turn(self, prompt: str | None) -> str:
+        agent = self._agent_at_hand()
+        self.context.screen.turn_started()
+        return await (agent.go_on() if prompt is None else agent.run_turn(prompt))
+
+    def _agent_at_hand(self) -> Agent:
         context = self.context
         if self._agent is None:
-            approver = context.make_approver(self.at_hand)
+            approver = PausingApprover(context.make_approver(self.at_hand), self.meanwhile)
             self._agent = context.workshop.agent(
                 self.at_hand, approver=approver, screen=context.screen
             )
-        context.screen.turn_started()
-        return await self._agent.run_turn(prompt)
+        return self._agent
 
     def _version(self) -> int:
         """Return the version that the store has; 0 if it has none or does not say."""
@@ -267,19 +342,9 @@ class Repl:
             self._current = None
         return task
 
-    def _on_interrupt(self) -> None:
-        if not self._is_at_work or (self._current is not None and self._current.cancelling()):
-            self.leave(INTERRUPTED)
-        self._stop()
-
     def _on_leaving_signal(self, code: int) -> None:
         self.leave(code)
-        self._stop()
-
-    def _stop(self) -> None:
-        """Stop what is being done, once: a second time would disturb its tidying up."""
-        if self._current is not None and not self._current.cancelling():
-            self._current.cancel()
+        self.stop()
 
     def _take_leave(self) -> None:
         """Say how to come back, if there is anything to come back to."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
+from rich.cells import cell_len
 from rich.live import Live
 from rich.segment import Segment
 from rich.text import Text
@@ -22,9 +23,10 @@ from app.repl.console import is_fancy, say
 from app.repl.markdown_stream import MarkdownStream
 from app.repl.plain import one_line, plain
 from app.repl.tool_view import show_output, text_of
+from app.repl.transcript_view import PROMPT_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
@@ -54,6 +56,15 @@ class ReplScreen(Protocol):
 
     def rest(self) -> None:
         """Nothing is under way any more, whatever happened: leave a clean line."""
+
+    def typing(self, text: str, queued: Sequence[str]) -> None:
+        """The person types *text* meanwhile, and has *queued* prompts."""
+
+    def prompted(self, text: str) -> None:
+        """A queued prompt goes to the model."""
+
+    def watch(self, on_answer: Callable[[], None]) -> None:
+        """Call *on_answer* whenever an answer begins."""
 
 
 @dataclass
@@ -91,6 +102,9 @@ class RichScreen:
         self._line_is_open = False  # plain mode: text is being written …
         self._line_ends = False  # … and what was written last ended a line
         self._last_named = ""  # plain mode: the call whose line was printed last
+        self._typed = ""
+        self._queued: tuple[str, ...] = ()
+        self._on_answer: Callable[[], None] = lambda: None
 
     # -- the port ------------------------------------------------------------------------------
 
@@ -103,6 +117,9 @@ class RichScreen:
         match event:
             case {"type": "message_start"}:
                 self._end_block()
+                self._on_answer()
+            case {"type": "retry"}:
+                self._retrying(event)
             case {"type": "content_block_start", "content_block": dict(start)}:
                 self._begin_block(start)
             case {"type": "content_block_delta", "delta": dict(delta)}:
@@ -178,7 +195,29 @@ class RichScreen:
         if self._region is not None:
             self._region.close()
 
+    def typing(self, text: str, queued: Sequence[str]) -> None:
+        """The person types *text* meanwhile, and has *queued* prompts."""
+        self._typed, self._queued = text, tuple(queued)
+        self._draw(now=True)
+
+    def prompted(self, text: str) -> None:
+        """A queued prompt goes to the model."""
+        self._say("\n  ".join(f"{PROMPT_MARK} {plain(text)}".split("\n")), "bold")
+
+    def watch(self, on_answer: Callable[[], None]) -> None:
+        """Call *on_answer* whenever an answer begins."""
+        self._on_answer = on_answer
+
     # -- what has come -------------------------------------------------------------------------
+
+    def _retrying(self, event: JsonObject) -> None:
+        """Say that the request is sent again, after how long and why."""
+        self.rest()
+        attempt = f"try {event.get('attempt')} of {event.get('of')}"
+        why = one_line(str(event.get("reason")), _ERROR_WIDTH)
+        seconds = float(event.get("after") or 0)
+        self._say(f"Retrying in {seconds:.0f} s, {attempt} ({why}); Esc stops", "yellow")
+        self._wait()
 
     def _begin_block(self, start: JsonObject) -> None:
         self._end_block()
@@ -268,7 +307,13 @@ class RichScreen:
 
     def _draw(self, *, now: bool = False) -> None:
         if self._region is not None:
-            is_idle = not (self._block.kind or self._running or self._waiting_since is not None)
+            is_idle = not (
+                self._block.kind
+                or self._running
+                or self._waiting_since is not None
+                or self._typed
+                or self._queued
+            )
             self._region.draw(now=now, is_idle=is_idle)
 
     def _under_way(self) -> Iterator[RenderableType]:
@@ -292,6 +337,16 @@ class RichScreen:
                 yield _cropped(Text(f"  {running.last_line}", style="dim"))
         if self._waiting_since is not None:
             yield _spinner("", self._waiting_since, now)
+        yield from self._typed_meanwhile()
+
+    def _typed_meanwhile(self) -> Iterator[RenderableType]:
+        for text in self._queued:
+            yield _cropped(Text(f"queued: {_flat(text)}", style="dim"))
+        if self._queued:
+            yield _cropped(Text("  (Alt+Up takes the last one back)", style="dim"))
+        if self._typed:
+            room = max(self._console.width - 4, 10)
+            yield Text.assemble(("» ", "cyan"), _end_in_cells(_flat(self._typed), room), "▏")
 
 
 class Tail:
@@ -390,9 +445,20 @@ def _spinner(text: str, since: float, now: float, style: str = "") -> Text:
     elapsed = now - since
     frame = _FRAMES[int(elapsed / _SECONDS_A_FRAME) % len(_FRAMES)]
     seconds = f"{_duration(elapsed)}" if elapsed >= _SLOW else ""
-    hint = "  Ctrl+C stops" if elapsed >= 2 * _SLOW else ""
+    hint = "  Esc stops" if elapsed >= 2 * _SLOW else ""
     parts = [(f"{frame} ", "cyan"), (text, style), (f" {seconds}{hint}", "dim")]
     return _cropped(Text.assemble(*parts))
+
+
+def _flat(text: str) -> str:
+    return plain(text).replace("\n", " ⏎ ").expandtabs(1)
+
+
+def _end_in_cells(text: str, room: int) -> str:
+    """Return the end of *text* that fits *room* cells."""
+    while cell_len(text) > room:
+        text = text[max(1, (cell_len(text) - room) // 2) :]
+    return text
 
 
 def _cropped(text: Text) -> Text:

@@ -70,6 +70,7 @@ class LogFile:
         self._identity: Identity | None = None
         self._known: _Known | None = None
         self._undo: int | None = None
+        self._doubt: tuple[Identity, int, int] | None = None
         self._header_checked: Identity | None = None
 
     # -- reading ---------------------------------------------------------------------------------
@@ -161,7 +162,7 @@ class LogFile:
         try:
             status = disk.stat_fd(fd)
             self._check_header(fd, _identity(status))
-            yield fd, status.st_size
+            yield fd, self._undoubted(status)
         except NewerFormatError as error:
             raise NewerFormatError(self.path, error.format) from None
         except OSError as error:
@@ -208,6 +209,7 @@ class LogFile:
         Raises:
             LogReplacedError: It is not the file it was.
             LockTimeoutError: Another process keeps the lock.
+            WriteError: What was not saved last time can still not be cut.
         """
         try:
             fd = self._fd if self._fd is not None else self._open()
@@ -221,6 +223,8 @@ class LogFile:
             raise NewerFormatError(self.path, error.format) from None
         except OSError as error:
             self.close()
+            if self._doubt is not None:
+                raise WriteError(self.path, error) from error
             raise ReadError(self.path, error) from error
 
     def end(self) -> None:
@@ -293,11 +297,28 @@ class LogFile:
                     disk.remove(self.path)
                 self._identity = None
             else:
-                with contextlib.suppress(OSError):
-                    disk.truncate(fd, undo)
-                    disk.sync_data(fd)
+                self._cut(fd, undo)
         self.close()
         self._undo = None
+
+    def _cut(self, fd: int, size: int) -> None:
+        """Cut what was not saved; what cannot be cut is not believed here, and cut next time."""
+        with contextlib.suppress(OSError):
+            try:
+                disk.truncate(fd, size)
+            except OSError:
+                status = disk.stat_fd(fd)
+                self._doubt = _identity(status), size, status.st_size
+            else:
+                disk.sync_data(fd)
+
+    def _undoubted(self, status: os.stat_result) -> int:
+        """Return how much of the file may be believed: all, unless its end was not saved."""
+        if self._doubt is not None:
+            identity, start, end = self._doubt
+            if (identity, end) == (_identity(status), status.st_size):
+                return start
+        return status.st_size
 
     def create(
         self,
@@ -326,11 +347,12 @@ class LogFile:
     def _create(self, body: bytes, prefix: tuple[int, int, int] | None = None) -> int:
         """Put the file in place, locked, in one step; return where *body* starts in it."""
         head = lines_.encode_header(str(self.conversation), _now())
-        name = f".{self.conversation}.{disk.random_bytes(6).hex()}.tmp"
-        temporary = self.path.with_name(name)
-        fd = None
+        fd, temporary = None, self.path
         try:
+            name = f".{self.conversation}.{disk.random_bytes(6).hex()}.tmp"
+            temporary = self.path.with_name(name)
             fd = disk.create(temporary)
+            identity = _identity(disk.stat_fd(fd))
             self.locking_works = locks.acquire(fd, temporary)
             start = self._fill(fd, head, body, prefix)
             if self.durable:
@@ -344,7 +366,7 @@ class LogFile:
             if isinstance(error, OSError):
                 raise WriteError(self.path, error) from error
             raise
-        self._adopt(fd)
+        self._adopt(fd, identity)
         return start
 
     def fork_from(
@@ -405,16 +427,22 @@ class LogFile:
             if self._identity is not None:
                 raise LogReplacedError(self.path) from None
             raise LogMissingError(self.path) from None
-        if self._identity not in (None, _identity(disk.stat_fd(fd))):
+        try:
+            identity = _identity(disk.stat_fd(fd))
+            if self._identity not in (None, identity):
+                self._identity = None  # it is another file: said once, then believed
+                raise LogReplacedError(self.path)
+            if self.durable:  # whoever made it may not have lived to do so
+                disk.sync_folder(self.path.parent)
+        except BaseException:
             disk.close(fd)
-            self._identity = None  # it is another file: said once, then believed
-            raise LogReplacedError(self.path)
-        self._adopt(fd)
+            raise
+        self._adopt(fd, identity)
         return fd
 
-    def _adopt(self, fd: int) -> None:
+    def _adopt(self, fd: int, identity: Identity) -> None:
         self._fd = fd
-        self._identity = _identity(disk.stat_fd(fd))
+        self._identity = identity
         self._header_checked = None
 
     def _refresh(self, fd: int) -> None:
@@ -428,10 +456,15 @@ class LogFile:
             if there is not None:
                 self._identity = None
             raise LogReplacedError(self.path)
+        size = self._undoubted(status)
+        if self._doubt is not None:
+            if size < status.st_size:
+                disk.truncate(fd, size)
+            self._doubt = None
         known = self._known
-        if known is None or known.size != status.st_size:
+        if known is None or known.size != size:
             self._check_header(fd, _identity(status))
-            self._known = self._learn(fd, status.st_size, known)
+            self._known = self._learn(fd, size, known)
 
     @staticmethod
     def _learn(fd: int, size: int, known: _Known | None) -> _Known:

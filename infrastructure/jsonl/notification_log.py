@@ -133,6 +133,8 @@ class NotificationLog:
                 self._rebuild()
                 repaired = True
                 continue
+            except OSError as error:
+                raise ReadError(self.path, error) from error
             yield from found
             start = end + 1
 

@@ -92,8 +92,9 @@ class TrackingLog:
             WriteError: Nothing of it was kept.
         """
         fd = self._open()
+        locked = False
         try:
-            locks.acquire(fd, self.path)
+            locked = locks.acquire(fd, self.path)
             self._read(fd)
             known = self._positions.get(tracking.application_name)
             if known is not None and known >= tracking.notification_id:
@@ -121,19 +122,14 @@ class TrackingLog:
             self.close()
             raise WriteError(self.path, error) from error
         finally:
-            if self._fd is not None:
+            if locked and self._fd is not None:
                 disk.unlock(self._fd)
 
     def _open(self) -> int:
         try:
-            if self._fd is not None:
-                there, here = disk.stat(self.path), disk.stat_fd(self._fd)
-                if (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino):
-                    return self._fd
-        except FileNotFoundError:
-            pass
-        self.close()
-        try:
+            if self._fd is not None and self._is_same(self._fd):
+                return self._fd
+            self.close()
             disk.make_folder(self.path.parent, durable=self._store.durable)
             try:
                 self._fd = disk.create(self.path)
@@ -142,8 +138,16 @@ class TrackingLog:
             if self._store.durable:
                 disk.sync_folder(self.path.parent)
         except OSError as error:
+            self.close()
             raise WriteError(self.path, error) from error
         return self._fd
+
+    def _is_same(self, fd: int) -> bool:
+        try:
+            there, here = disk.stat(self.path), disk.stat_fd(fd)
+        except FileNotFoundError:
+            return False
+        return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
 
     def _write(self, fd: int, position: Position, *, sync: bool = True) -> None:
         """Append *position*; the file ends with a newline."""

@@ -99,7 +99,10 @@ def flatness(app, entries):
         return talks[size]
 
     sizes = (0, entries // 10, entries)
-    runs = {f"ours: Application.save, after {size:,} events": _saves(app, grown(size))[0] for size in sizes}
+    runs = {
+        f"ours: Application.save, after {size:,} events": _saves(app, grown(size))[0]
+        for size in sizes
+    }
     first, *_, last = runs
     return Comparison("append stays flat", runs, (Budget(last, 1.25, first), Budget(last, 40e-6)))
 
@@ -120,10 +123,17 @@ class Instant:
         if request["messages"][-1]["content"][0]["type"] == "tool_result":
             block, stop = {"type": "text", "text": "Done."}, "end_turn"
         else:
-            block, stop = {"type": "tool_use", "id": f"toolu_b{number}", "name": "none", "input": {}}, "tool_use"
+            block, stop = (
+                {"type": "tool_use", "id": f"toolu_b{number}", "name": "none", "input": {}},
+                "tool_use",
+            )
         yield {"type": "content_block_start", "index": 0, "content_block": block}
         yield {"type": "content_block_stop", "index": 0}
-        yield {"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 5}}
+        yield {
+            "type": "message_delta",
+            "delta": {"stop_reason": stop},
+            "usage": {"output_tokens": 5},
+        }
         yield {"type": "message_stop"}
 
 
@@ -184,7 +194,10 @@ def _turn(app, size):
 
 def processes(folder, counts=(1, 4)):
     """Appends a second, durable, by so many processes, each in a conversation of its own."""
-    runs = {f"ours: {count} processes": lambda count=count: [_together(folder, count)] for count in counts}
+    runs = {
+        f"ours: {count} processes": lambda count=count: [_together(folder, count)]
+        for count in counts
+    }
     return Comparison("durable appends, several processes on one store", runs, (), "appends/s")
 
 
@@ -192,7 +205,8 @@ def _together(folder, processes, appends=200):
     spawn = multiprocessing.get_context("spawn")
     barrier = spawn.Barrier(processes + 1)
     workers = [
-        spawn.Process(target=_append_many, args=(folder, appends, barrier)) for _ in range(processes)
+        spawn.Process(target=_append_many, args=(folder, appends, barrier))
+        for _ in range(processes)
     ]
     for worker in workers:
         worker.start()

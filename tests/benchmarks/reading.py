@@ -100,7 +100,10 @@ def forking(logs, size):
             child = app.fork(talk)
         logs.path(child).unlink()
 
-    runs = {"limit: copy the file": timed(lambda: limits.copy(logs.path(talk))), "ours: fork": timed(fork)}
+    runs = {
+        "limit: copy the file": timed(lambda: limits.copy(logs.path(talk))),
+        "ours: fork": timed(fork),
+    }
     return Comparison(f"fork {size:,} entries", runs, (Budget("ours: fork", 10e-3),))
 
 
@@ -176,5 +179,8 @@ def memory(logs, size):
         return run
 
     runs = {"ours: opened whole": peak(whole), "ours: after a compaction": peak(compacted)}
-    budgets = (Budget("ours: opened whole", megabytes + 60), Budget("ours: after a compaction", 100))
+    budgets = (
+        Budget("ours: opened whole", megabytes + 60),
+        Budget("ours: after a compaction", 100),
+    )
     return Comparison(f"peak memory, a log of {megabytes:.0f} MB", runs, budgets, "MB")

@@ -16,12 +16,7 @@ from app.application import Conversations
 from domain.conversation import Conversation
 from domain.events import MessageAppended
 
-WORDS = (
-    "def return import class self async await event session append replay fork resume message tool "
-    'result stdout stderr error warning path/to/file.py line 42 "quoted" \\n {json: true} pytest '
-    "passed failed 0x7f git diff --stat commit refactor the a to of and in that is for it with as "
-    "on be at by this from or an"
-).split()
+WORDS = ["def", "return", "import", "class", "self", "async", "await", "event", "session", "append", "replay", "fork", "resume", "message", "tool", "result", "stdout", "stderr", "error", "warning", "path/to/file.py", "line", "42", '"quoted"', "\\n", "{json:", "true}", "pytest", "passed", "failed", "0x7f", "git", "diff", "--stat", "commit", "refactor", "the", "a", "to", "of", "and", "in", "that", "is", "for", "it", "with", "as", "on", "be", "at", "by", "this", "from", "or", "an"]
 KINDS = 300
 """How many different messages there are: making text is no part of what is measured."""
 
@@ -107,7 +102,9 @@ def fill(folder: Path, entries, *, compact_at=None, kept=500) -> UUID:
     with conversations(folder) as app:
         at_hand = app.start(begin)
         for start in range(0, entries, 500):
-            at_hand.record(lambda talk, start=start: _append_many(talk, start, entries, compact_at, kept))
+            at_hand.record(
+                lambda talk, start=start: _append_many(talk, start, entries, compact_at, kept)
+            )
         return at_hand.id
 
 
@@ -116,7 +113,9 @@ def _append_many(talk, start, entries, compact_at, kept):
         append(talk, number)
         if number + 1 == compact_at:
             first_kept = [*talk.entries][-kept]
-            talk.compact("What happened so far.", first_kept=first_kept, tokens_before=0, reason="bench")
+            talk.compact(
+                "What happened so far.", first_kept=first_kept, tokens_before=0, reason="bench"
+            )
 
 
 def state(number):

@@ -290,7 +290,9 @@ def _first_event_lost(_, data):
 
 def _blanks(draw, data):
     lines = data.split(b"\n")
-    lines[draw(st.integers(0, len(lines) - 1))] += draw(st.sampled_from([b" ", b"\t", b"\r", b"\n"]))
+    lines[draw(st.integers(0, len(lines) - 1))] += draw(
+        st.sampled_from([b" ", b"\t", b"\r", b"\n"])
+    )
     return b"\n".join(lines)
 
 

@@ -10,7 +10,8 @@ class Failing:
 
     Args:
         number: Which call fails, counted from 1.
-        error: An errno, or an exception; "short" makes a write end half-way instead.
+        error: An errno, or an exception; "short" makes a write end half-way instead, and
+            ("short", n) before its last n bytes.
         functions: Names of those that are counted.
         lasting: All later ones fail as well.
         after: The call is carried out, and then fails.
@@ -35,9 +36,10 @@ class Failing:
             if self._left > 0 or (self._left < 0 and not self._lasting):
                 return real(*arguments, **named)
             self.failed.append(name)
-            if self._error == "short":
+            if "short" in str(self._error):
                 fd, data = arguments
-                return real(fd, data[: len(data) // 2])
+                missing = len(data) // 2 if self._error == "short" else self._error[1]
+                return real(fd, data[: len(data) - missing])
             if self._after:
                 real(*arguments, **named)
             raise self._exception()

@@ -5,6 +5,7 @@ original lines stand there, whole and alone. Cases D1-D4, D10, J3, Z9.
 """
 
 import json
+import os
 import re
 from bisect import bisect_left
 
@@ -20,8 +21,11 @@ from infrastructure.errors import NewerFormatError
 from tests.api_rules import violations
 from tests.faults.damage import KINDS, corrupted, histories, history_of, hospital
 
-QUICK = settings(max_examples=25)
-MANY = settings(max_examples=150)
+SCALE = int(os.environ.get("LEFTFOLD_SOAK", "1"))
+"""How many times as many examples: `make soak` sets it."""
+
+QUICK = settings(max_examples=25 * SCALE)
+MANY = settings(max_examples=150 * SCALE)
 _ANY_VERSION = re.compile(rb'"v"\s*:\s*(-?\d+)')
 
 

@@ -1,0 +1,51 @@
+"""A conversation whose directory has moved or vanished: where to go on is a person's decision.
+
+Nobody is surprised by tools that run somewhere else (case H6): who can be asked is asked, who
+cannot has to say ``--here``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from app.errors import DirectoryGoneError
+from app.repl.plain import plain
+from domain.events import Started
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from app.application import Conversations
+    from app.settings import Settings
+
+Choice = Literal["here", "fork", "cancel"]
+
+
+def is_gone(conversations: Conversations, conversation_id: UUID) -> str | None:
+    """Return the directory of a conversation if it is not there any more."""
+    first = next(conversations.events_of(conversation_id, limit=1), None)
+    cwd = first.cwd if isinstance(first, Started) else None
+    return cwd if cwd is not None and not Path(cwd).is_dir() else None
+
+
+def where(
+    conversations: Conversations, conversation_id: UUID, chosen: Settings, *, is_asked: bool
+) -> Choice:
+    """Return whether to go on here, in a copy, or not at all.
+
+    Raises:
+        DirectoryGoneError: nobody can be asked, and ``--here`` was not given.
+    """
+    gone = is_gone(conversations, conversation_id)
+    if gone is None or chosen.here:
+        return "here"
+    if not is_asked:
+        raise DirectoryGoneError(gone, chosen.cwd)
+    click.echo(f"The directory of this conversation is gone: {plain(gone)}", err=True)
+    question = f"Go on in {plain(chosen.cwd)}, or in a copy there"
+    choices: list[Choice] = ["here", "fork", "cancel"]
+    picked: Choice = click.prompt(question, type=click.Choice(choices), default="cancel", err=True)
+    return picked

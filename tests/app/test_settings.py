@@ -1,0 +1,236 @@
+"""Settings: which source wins, what is refused and how, and what a project may not say."""
+
+import json
+import sys
+
+import pytest
+
+from app.configuration import USERS_OWN, Keys, choices
+from app.errors import UsageError
+from app.settings import TOOL_NAMES, VARIABLES, settings, talk_settings
+from domain.conversation import THINKING_LEVELS
+from tests.app.programs import Program, events
+from tests.server import ScriptedServer, reply
+
+
+@pytest.fixture
+def files(tmp_path, home, monkeypatch):
+    """The user's and the project's file, and a working directory inside of the project."""
+    project = tmp_path / "project"
+    (project / "src").mkdir(parents=True)
+    (project / ".git").mkdir()
+    home.mkdir()
+    monkeypatch.chdir(project / "src")
+    return home / "settings.toml", project / ".leftfold.toml"
+
+
+def test_flags_over_environment_over_project_over_user_over_defaults(files, monkeypatch):
+    user, project = files
+    assert talk_settings().default_thinking == "off"
+
+    user.write_text('model = "user"\nthinking = "low"\ncontext_window = 5000\nyes = true')
+    project.write_text('model = "project"\nthinking = "medium"')
+    monkeypatch.setenv("LEFTFOLD_THINKING", "high")
+    found = talk_settings()
+    assert (found.default_model, found.default_thinking) == ("project", "high")
+    assert (found.context_window, found.yes) == (5000, True)
+
+    monkeypatch.setenv("MODEL_ID", "environment")
+    assert talk_settings().default_model == "environment"
+
+    found = talk_settings(model="flag", thinking="max")
+    assert (found.model, found.default_model) == ("flag", "flag")
+    assert (found.thinking, found.default_thinking) == ("max", "max")
+
+
+def test_a_flag_counts_for_a_resumed_conversation_and_a_file_only_for_a_new_one(files):
+    files[0].write_text('model = "user"')
+
+    assert talk_settings().model is None
+
+
+def test_the_project_file_is_looked_for_up_to_the_git_root(files):
+    _, project = files
+    (project.parents[1] / ".leftfold.toml").write_text('model = "above"')
+    assert talk_settings().default_model != "above"
+
+    project.write_text('model = "root"')
+    assert talk_settings().default_model == "root"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("modle = 'x'", "there is no setting 'modle'; did you mean 'model'?"),
+        ("zzz = 1", "there is no setting 'zzz'; there are: model, "),
+        ("thinking = 3", "thinking = 3: choose one of 'off', 'low'"),
+        ("thinking = 'hard'", "thinking = 'hard': choose one of"),
+        ("context_window = 'much'", "context_window = 'much': give a number of tokens"),
+        ("context_window = 12", "context_window = 12: give a number of tokens, at least 4000"),
+        ("yes = 'true'", "yes = 'true': it is either true or false"),
+        ("yes = 1", "yes = 1: it is either true or false"),
+        ("model = 5", "model = 5: it has to be text"),
+        ("tools = ['bsh']", "did you mean 'bash'?"),
+        ("tools = []", "name at least one"),
+        ("model = ", "this is no TOML"),
+        ("model = '\xff'", "this is no TOML"),
+    ],
+)
+def test_what_makes_no_sense_names_the_file_and_the_key(files, text, complaint):
+    user, _ = files
+    user.write_bytes(text.encode("latin-1"))
+
+    with pytest.raises(UsageError) as problem:
+        talk_settings()
+
+    assert str(problem.value).startswith(f"{user}: ")
+    assert complaint in str(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("LEFTFOLD_THINKING", "hard"),
+        ("LEFTFOLD_YES", "perhaps"),
+        ("LEFTFOLD_CONTEXT_WINDOW", "many"),
+        ("LEFTFOLD_TOOLS", "bash,ls"),
+    ],
+)
+def test_a_variable_that_makes_no_sense_is_named(files, monkeypatch, variable, value):
+    monkeypatch.setenv(variable, value)
+
+    with pytest.raises(UsageError, match=f"^{variable}="):
+        talk_settings()
+
+
+def test_variables_are_read_as_what_they_stand_for(files, monkeypatch):
+    monkeypatch.setenv("LEFTFOLD_YES", "true")
+    monkeypatch.setenv("LEFTFOLD_TOOLS", "read, bash")
+    monkeypatch.setenv("LEFTFOLD_CONTEXT_WINDOW", "9000")
+
+    found = talk_settings()
+
+    assert (found.yes, found.tools, found.context_window) == (True, ("read", "bash"), 9000)
+
+
+# -- an untrusted project --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", [*USERS_OWN, "api_key", "base_url", "anthropic_api_key"])
+def test_a_project_can_say_nothing_that_only_its_user_may(files, key):
+    files[1].write_text(f'{key} = "x"')
+
+    with pytest.raises(UsageError, match=key):
+        talk_settings()
+
+
+def test_a_project_can_take_tools_away_and_give_none_back(files):
+    user, project = files
+    project.write_text('tools = ["bash", "read"]')
+    assert talk_settings().tools == ("bash", "read")
+
+    user.write_text('tools = ["read", "edit"]')
+    assert talk_settings().tools == ("read",)
+
+    project.write_text("read_only = false")
+    with pytest.raises(UsageError, match="not off"):
+        talk_settings()
+
+
+@pytest.mark.parametrize("path", ["../secret", "/etc/hostname", "~/secret", "link"])
+def test_a_project_can_only_name_its_own_files(files, tmp_path, path):
+    _, project = files
+    (tmp_path / "secret").write_text("a key")
+    (project.parent / "link").symlink_to("/etc/hostname")
+    project.write_text(f'append_system_prompt = "@{path}"')
+
+    with pytest.raises(UsageError, match="outside the project"):
+        talk_settings()
+
+
+def test_a_file_named_in_settings_is_seen_from_that_file(files):
+    user, project = files
+    (project.parent / "rules.txt").write_text("of the project")
+    project.write_text('append_system_prompt = "@rules.txt"')
+    (user.parent / "me.txt").write_text("of the user")
+    user.write_text('system_prompt = "@me.txt"')
+
+    found = talk_settings()
+
+    assert (found.system_prompt, found.append_system_prompt) == ("of the user", "of the project")
+
+
+# -- where it is known -----------------------------------------------------------------------------
+
+
+def test_the_keys_are_the_same_everywhere(files):
+    assert list(Keys.model_fields) == list(VARIABLES)
+    assert talk_settings().tools == TOOL_NAMES
+    for level in THINKING_LEVELS:
+        assert choices({"thinking": level}).values["thinking"] == level
+
+
+def test_commands_that_look_at_logs_know_the_store_of_the_user_file(files, tmp_path):
+    files[0].write_text(f'store = "{tmp_path}/elsewhere"\ndurability = "os"\nmodle = "ignored"')
+
+    found = settings()
+
+    assert found.store == tmp_path / "elsewhere"
+    assert found.environment["LEFTFOLD_DURABILITY"] == "os"
+    assert settings(store=str(tmp_path / "flag")).store == tmp_path / "flag"
+    files[0].write_text("store = 5")
+    with pytest.raises(UsageError, match=r"settings\.toml: store has to be text"):
+        settings()
+
+
+def test_config_shows_each_value_and_where_it_comes_from(tmp_path):
+    program = Program(tmp_path, MODEL_ID="from-environment")
+    program.home.mkdir()
+    (program.home / "settings.toml").write_text('thinking = "low"\nmodel = "hidden"')
+    (program.cwd / ".leftfold.toml").write_text("read_only = true")
+
+    done = program.run("config", "--json")
+    found = json.loads(done.out)
+
+    assert (done.code, done.err) == (0, "")
+    assert found["model"] == {
+        "value": "from-environment",
+        "from": "environment",
+        "place": "MODEL_ID",
+    }
+    assert found["thinking"] == {
+        "value": "low",
+        "from": "user",
+        "place": str(program.home / "settings.toml"),
+    }
+    assert found["read_only"]["place"] == str(program.cwd / ".leftfold.toml")
+    assert found["yes"] == {"value": False, "from": "default", "place": None}
+    assert found["home"]["place"] == "LEFTFOLD_HOME"
+    assert found["store"]["value"] == str(program.store)
+    assert list(found) == ["home", *VARIABLES]
+    text = program.run("config").out
+    assert 'thinking              "low"' in text
+    assert f"user: {program.home}/settings.toml" in text
+
+
+def test_settings_reach_the_conversation(tmp_path):
+    with ScriptedServer([reply("One.")]) as server:
+        program = Program(tmp_path, server)
+        program.home.mkdir()
+        (program.home / "settings.toml").write_text('model = "mine"\nthinking = "low"')
+        assert program.run("-p", "go").code == 0
+
+        assert server.requests[0].json["model"] == "mine"
+    levels = [e for e in events(program.log()) if e["topic"] == "ThinkingLevelChanged"]
+    assert levels[0]["state"]["level"] == "low"
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["--offline", "-p", "hello"]])
+def test_without_a_settings_file_pydantic_settings_is_not_loaded(tmp_path, arguments):
+    """Modules are counted, no clock is looked at: it takes longer than `list` may take."""
+    done = Program(tmp_path).run(*arguments, environment={"PYTHONPROFILEIMPORTTIME": "1"})
+
+    loaded = {line.rpartition("|")[2].strip() for line in done.err.splitlines()}
+    assert "app.settings" in loaded
+    assert "pydantic_settings" not in loaded
+    assert "pydantic_settings" in sys.modules  # and this is how it is called
