@@ -17,11 +17,17 @@ from uuid import UUID
 from eventsourcing.application import AggregateNotFoundError, Application, ProcessingEvent
 from eventsourcing.persistence import IntegrityError, PersistenceError
 
-from app.errors import ChangedElsewhereError, NoSuchConversationError, NotRecordedError
+from app.errors import (
+    ChangedElsewhereError,
+    LockedConversationError,
+    NoSuchConversationError,
+    NotRecordedError,
+)
 from domain.conversation import Conversation
-from domain.events import Forked
+from domain.errors import UnknownEntryError
+from domain.events import Entry, Forked, LeafMoved
 from infrastructure.jsonl.recorders import JSONLApplicationRecorder
-from infrastructure.mapper import ConversationMapper
+from infrastructure.mapper import LOCKED, ConversationMapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
     from infrastructure.jsonl.store import Store
 
 _PAGE = 500
+_LAST_FEW = 16
 
 
 class Conversations(Application[UUID]):
@@ -98,6 +105,7 @@ class Conversations(Application[UUID]):
 
         Raises:
             NoSuchConversationError: the store has no event of it.
+            LockedConversationError: nothing of it can be read with these settings.
         """
         try:
             conversation: Conversation = self.repository.get(
@@ -105,6 +113,11 @@ class Conversations(Application[UUID]):
             )
         except AggregateNotFoundError:
             raise NoSuchConversationError(str(conversation_id)) from None
+        unread = conversation.unrecognised
+        if conversation.cwd is None and not conversation.entries and unread[:1]:
+            first = unread[0].reason
+            if first == LOCKED:
+                raise LockedConversationError(conversation_id, first)
         conversation.clock = self.clock
         return conversation
 
@@ -136,17 +149,16 @@ class Conversations(Application[UUID]):
             NoSuchConversationError: the store has no event of it.
             UnknownEntryError: *entry* is not an entry of the source.
         """
-        source = self.get(source_id)
-        if entry is not None:
-            source.path(entry)
-        version = source.version if entry is None else entry
+        version, leaf = self._end_of(source_id) if entry is None else (entry, entry)
+        if entry is not None and not self._is_entry(source_id, entry):
+            raise UnknownEntryError(entry)
         forked = Forked(
             originator_id=_new_id(),
             originator_version=version + 1,
             timestamp=self.clock(),
             source_id=source_id,
             source_version=version,
-            entry=source.leaf if entry is None else entry,
+            entry=leaf,
         )
         stored = self.mapper.to_stored_event(forked)
         if self.store is not None:
@@ -156,6 +168,28 @@ class Conversations(Application[UUID]):
             child = [replace(event, originator_id=forked.originator_id) for event in copied]
             self.recorder.insert_events([*child, stored])
         return forked.originator_id
+
+    def _end_of(self, conversation_id: UUID) -> tuple[Version, Version | None]:
+        """Return the last version and the leaf, read from the end; by replay where that is unsure.
+
+        Raises:
+            NoSuchConversationError: the store has no event of it.
+        """
+        found: Any = self.events.get(conversation_id, desc=True, limit=_LAST_FEW)
+        newest = list(found)
+        for event in newest:
+            if isinstance(event, Entry):
+                return newest[0].originator_version, event.originator_version
+            if isinstance(event, LeafMoved) and self._is_entry(conversation_id, event.target):
+                return newest[0].originator_version, event.target
+        talk = self.get(conversation_id)
+        return talk.version, talk.leaf
+
+    def _is_entry(self, conversation_id: UUID, version: Version | None) -> bool:
+        if version is None or version < 1:
+            return False
+        found = self.events_of(conversation_id, since=version, until=version)
+        return any(isinstance(event, Entry) for event in found)
 
     # -- saving --------------------------------------------------------------------------------
 
@@ -173,6 +207,7 @@ class Conversations(Application[UUID]):
         recordings = self._record(saving)
         self._take_snapshots(saving)
         self._notify(recordings)
+        self.notify(saving.events)
         return recordings
 
     def is_recorded(self, pending: list[Event]) -> bool:

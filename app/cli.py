@@ -13,21 +13,22 @@ from typing import Any, NoReturn
 
 import click
 
-COMMANDS = (
-    "list",
-    "show",
-    "log",
-    "tree",
-    "context",
-    "verify",
-    "recover",
-    "fork",
-    "rename",
-    "label",
-    "archive",
-    "stats",
-    "config",
-)
+COMMANDS = {
+    "list": "List the conversations of this directory, newest first.",
+    "show": "Print the transcript, up to ENTRY or to the end.",
+    "log": "Print the events of a conversation, one a line.",
+    "tree": "Show the tree: branches, labels and the leaf.",
+    "context": "Print the request body that the model gets next, or got for an answer.",
+    "verify": "Check conversations line by line; exit 1 if anything is wrong.",
+    "recover": "Save what can be saved of a damaged conversation into a new one.",
+    "fork": "Copy a conversation, up to ENTRY or all of it; print the new id.",
+    "rename": "Name a conversation; without NAME it has none.",
+    "label": "Label an entry; without TEXT the label is taken away.",
+    "archive": "Leave a conversation out of lists; nothing is deleted.",
+    "stats": "Show what was spent in one conversation, or in each.",
+    "config": "Show each setting, and where its value comes from.",
+}
+"""What each command does, in a line: here, so that the help imports none of them."""
 
 
 class Commands(click.Group):
@@ -36,6 +37,11 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names in the order of the help."""
         return list(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the commands with what each does."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Return the command that ``app/commands/NAME.py`` defines as ``command``."""
@@ -66,6 +72,13 @@ class Commands(click.Group):
     type=click.Choice(["text", "json", "stream-json"]),
     default="text",
     help="What -p prints.",
+)
+@click.option(
+    "--input",
+    "input_",
+    type=click.Choice(["text", "stream-json"]),
+    default="text",
+    help="stream-json: a program drives the conversation, a JSON object a line.",
 )
 @click.option("--name", help="Name the conversation.")
 @click.option("--model", help="Ask this model.")

@@ -6,6 +6,7 @@
     ├── NoSuchConversationError    an id that matches nothing
     ├── AmbiguousIdError           an id that matches several
     ├── DirectoryGoneError         a conversation's directory is not there, and nobody to ask
+    ├── LockedConversationError    nothing of it can be decrypted or decompressed
     ├── NotRecordedError           the log could not take what happened
     │   └── ChangedElsewhereError  another program appended meanwhile
     └── UsageError                 exit code 2: an option or argument that makes no sense
@@ -58,6 +59,13 @@ class DirectoryGoneError(AppError):
             f"the directory of this conversation is gone: {gone}; "
             f"with --here its tools run in {here}"
         )
+
+
+class LockedConversationError(AppError):
+    """A conversation of which nothing can be read with the cipher and compressor of this run."""
+
+    def __init__(self, conversation_id: UUID, reason: str) -> None:
+        super().__init__(f"conversation {conversation_id} {reason}")
 
 
 class NotRecordedError(AppError):

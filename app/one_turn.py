@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from domain.messages import JsonObject, ToolUseBlock
 
 INTERRUPTED = 130
-_SIGNALS = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: 143, signal.SIGHUP: 129}
+SIGNALS = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
 class SilentScreen:
@@ -64,24 +64,24 @@ class StreamJSONScreen(SilentScreen):
 
     def streamed(self, event: JsonObject) -> None:
         """Print the API's own stream event."""
-        _happened({"type": "stream", "event": event})
+        happened({"type": "stream", "event": event})
 
     def compacted(self, tokens: int) -> None:
         """Print that the context was summarised."""
-        _happened({"type": "compacted", "tokens": tokens})
+        happened({"type": "compacted", "tokens": tokens})
 
     def tool_started(self, call: ToolUseBlock, summary: str) -> None:
         """Print which call begins."""
-        _happened({"type": "tool_started", "call": call.model_dump(), "summary": summary})
+        happened({"type": "tool_started", "call": call.model_dump(), "summary": summary})
 
     def tool_printed(self, call: ToolUseBlock, text: str) -> None:
         """Print what a running tool printed."""
-        _happened({"type": "tool_output", "tool_use_id": call.id, "text": text})
+        happened({"type": "tool_output", "tool_use_id": call.id, "text": text})
 
     def tool_ended(self, call: ToolUseBlock, output: ToolOutput) -> None:
         """Print the result of a call."""
         result = {"content": output.content, "is_error": output.is_error}
-        _happened({"type": "tool_result", "tool_use_id": call.id, **result})
+        happened({"type": "tool_result", "tool_use_id": call.id, **result})
 
 
 def screen(output: str) -> Screen:
@@ -96,7 +96,7 @@ async def run(agent: Agent, at_hand: OpenConversation, prompt: str, output: str)
     """
     since = at_hand.conversation.version + 1
     if output == "stream-json":
-        _happened(_about(at_hand.conversation))
+        happened(about(at_hand.conversation))
     turn = asyncio.ensure_future(agent.run_turn(prompt))
     codes: list[int] = []
 
@@ -104,22 +104,23 @@ async def run(agent: Agent, at_hand: OpenConversation, prompt: str, output: str)
         codes.append(code)
         turn.cancel()
 
-    for number, code in _SIGNALS.items():
+    for number, code in SIGNALS.items():
         asyncio.get_running_loop().add_signal_handler(number, stop, code)
     try:
         with suppress(asyncio.CancelledError):
             await turn
     finally:
-        for number in _SIGNALS:
+        for number in SIGNALS:
             asyncio.get_running_loop().remove_signal_handler(number)
-    result = _result(at_hand.conversation, since)
+    result = result_of(at_hand.conversation, since)
     _print_result(result, output)
     if codes:
         return codes[0]
     return DONE if result["outcome"] == "done" else FAILED
 
 
-def _about(talk: Conversation) -> JsonObject:
+def about(talk: Conversation) -> JsonObject:
+    """Return the first line of ``stream-json``: which conversation this is."""
     messages = len(talk.messages())
     return {
         "type": "conversation",
@@ -130,7 +131,8 @@ def _about(talk: Conversation) -> JsonObject:
     }
 
 
-def _result(talk: Conversation, since: int) -> JsonObject:
+def result_of(talk: Conversation, since: int) -> JsonObject:
+    """Return what came of the turn that began with version *since*."""
     entries = [entry for version, entry in talk.entries.items() if version >= since]
     answers = [
         entry
@@ -166,7 +168,7 @@ def _print_result(result: JsonObject, output: str) -> None:
         click.echo(f"leftfold: the answer stopped early ({result['stop_reason']})", err=True)
 
 
-def _happened(value: JsonObject) -> None:
+def happened(value: JsonObject) -> None:
     """Print what happens meanwhile. Whoever stops reading costs the turn nothing."""
     with suppress(OSError):
         _print(value)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SMALLEST_WINDOW = 4_000
 TOOL_NAMES = ("bash", "read", "write", "edit")
 READING_TOOLS = ("read",)
-"""The tools that need no approval. (A test compares both with the tools: to import them is slow.)"""
+"""The tools that need no approval. A test compares both with the tools: to import them is slow."""
 
 USER_FILE, PROJECT_FILE = "settings.toml", ".leftfold.toml"
 VARIABLES = {
@@ -82,7 +82,7 @@ def settings(*, store: str | None = None, offline: bool = False) -> Settings:
     return _settings(_said_plainly(flags), flags, offline=offline)
 
 
-def talk_settings(  # noqa: D417 - the other arguments are the flags of these names
+def talk_settings(
     *, name: str | None = None, offline: bool = False, here: bool = False, **flags: Any
 ) -> Settings:
     """Return the settings of a run that talks to a model, from every source.

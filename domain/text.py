@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import msgspec
@@ -14,10 +15,11 @@ MAX_NESTING = 320
 TOO_DEEP = "(nested too deeply)"
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_ESCAPED_BYTES = re.compile("(?<![\ud800-\udbff])[\udc80-\udcff]+")
 
 
 def valid(text: str) -> str:
-    """Return *text* with every lone surrogate replaced by U+FFFD.
+    """Return *text* with every lone surrogate replaced by U+FFFD, or by what its bytes meant.
 
     Lone surrogates come from ``surrogateescape`` decoding (undecodable bytes in arguments, file
     names, stdin under ``LC_ALL=C``), from models and from truncated emoji. They pass `json.dumps`
@@ -26,10 +28,16 @@ def valid(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
+        # What was decoded as ASCII (LC_ALL=C) may have been UTF-8 all the same (case Z12).
+        text = _ESCAPED_BYTES.sub(_decoded_bytes, text)
         # A high and a low half that stand side by side are one character, not two errors.
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         return "".join(_REPLACEMENT if "\ud800" <= char <= "\udfff" else char for char in text)
     return text
+
+
+def _decoded_bytes(match: re.Match[str]) -> str:
+    return match[0].encode("ascii", "surrogateescape").decode("utf-8", "replace")
 
 
 def valid_json(value: Any, *, depth: int = MAX_NESTING) -> Any:

@@ -58,20 +58,15 @@ class ConversationMapper(Mapper[UUID]):
         return _stored(event, topic, state)
 
     def to_domain_event(self, stored_event: StoredEvent) -> Event:
-        """Return the event; `Unrecognised` if its topic or its state cannot be read.
-
-        Raises:
-            ValueError: the state cannot be decrypted or decompressed: a wrong key is not damage.
-        """
-        state = stored_event.state
-        if self.cipher:
-            state = self.cipher.decrypt(state)
-        if self.compressor:
-            state = self.compressor.decompress(state)
-        topic = stored_event.topic
+        """Return the event; `Unrecognised` if its topic or its state cannot be read."""
+        topic, state = stored_event.topic, stored_event.state
+        event: Event | None
         try:
+            state = self._opened(state)
             read = self._readers.get(topic) or self._reader(topic)
             event = read(state) if read else None
+        except _LockedError:
+            event = _unrecognised(stored_event, state, LOCKED)
         except _UNREADABLE as error:
             event = _leniently(self._topics[topic], state) or _unrecognised(
                 stored_event, state, f"not a {topic}: {error}"
@@ -85,6 +80,19 @@ class ConversationMapper(Mapper[UUID]):
         _set(event, "originator_id", originator_id)
         _set(event, "originator_version", stored_event.originator_version)
         return event
+
+    def _opened(self, state: bytes) -> bytes:
+        """Return *state* decrypted and decompressed."""
+        if self.cipher is None and self.compressor is None:
+            return state
+        try:
+            if self.cipher:
+                state = self.cipher.decrypt(state)
+            if self.compressor:
+                state = self.compressor.decompress(state)
+        except Exception as error:  # each cipher and compressor has errors of its own
+            raise _LockedError from error
+        return state
 
     def _reader(self, topic: str) -> Callable[[bytes], Event] | None:
         """Return what reads states of *topic*, made when the first one comes; None if unknown."""
@@ -105,6 +113,12 @@ class ConversationMapper(Mapper[UUID]):
             content = self._upcasts[event_class.TOPIC, version](content)
         return msgspec.json.encode(content)
 
+
+class _LockedError(Exception):
+    """A state that cannot be decrypted or decompressed."""
+
+
+LOCKED = "cannot be decrypted or decompressed: another CIPHER_KEY or COMPRESSOR_TOPIC, or damage"
 
 _set = msgspec.structs.force_setattr
 

@@ -11,7 +11,7 @@ import click
 
 from app import bootstrap, one_turn, references, relocation
 from app.commands.list import rows
-from app.errors import DONE, NoCredentialsError, UsageError
+from app.errors import DONE, DirectoryGoneError, NoCredentialsError, UsageError
 from app.instructions import context_files
 from app.repl.approval import AllowAll, RefuseAll
 from app.repl.plain import one_line, plain
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 CHOOSE = "?"
 """The ID that means: show what there is, and let the person choose."""
 
+_PROMPT_FIRST = 0.3
+"""Seconds before the SDK is imported in the background: it would slow down the first prompt."""
+
 
 def run(
     *,
@@ -40,14 +43,18 @@ def run(
     fork_of: str | None,
     prompt: str | None,
     output: str,
+    input_: str = "text",
     **flags: Any,
 ) -> int:
-    """Run the REPL or one turn; return the exit code."""
+    """Run the REPL, one turn, or what a program says; return the exit code."""
     if sum((go_on, resume is not None, fork_of is not None)) > 1:
         raise UsageError("-c, -r and --fork exclude one another")
+    is_driven = input_ == "stream-json"
+    if is_driven and prompt is not None:
+        raise UsageError("-p and --input stream-json exclude one another")
     chosen = talk_settings(**flags)
     text = None if prompt is None else _prompt(prompt)
-    interactive = text is None and sys.stdin is not None and sys.stdin.isatty()
+    interactive = text is None and not is_driven and sys.stdin is not None and sys.stdin.isatty()
     if bootstrap.is_offline(chosen) and not chosen.offline and not interactive:
         raise NoCredentialsError
     with bootstrap.conversations(chosen) as conversations:
@@ -58,7 +65,8 @@ def run(
                     earlier = conversations.fork(earlier)
                 case "cancel":
                     return DONE
-        return asyncio.run(_talk(conversations, chosen, earlier, text, output))
+        talk = _talk(conversations, chosen, earlier, text, output, is_driven=is_driven)
+        return asyncio.run(talk)
 
 
 def _prompt(given: str) -> str:
@@ -78,13 +86,17 @@ async def _talk(
     earlier: UUID | None,
     text: str | None,
     output: str,
+    *,
+    is_driven: bool,
 ) -> int:
     async with bootstrap.model(chosen) as model:
         workshop = bootstrap.Workshop(chosen, conversations, model)
         try:
             at_hand = workshop.begin_new() if earlier is None else workshop.resume(earlier)
         except LeaseHeldError as held:
-            instead = _instead(conversations, held, earlier, is_asked=text is None)
+            instead = _instead(
+                conversations, held, earlier, is_asked=text is None and not is_driven
+            )
             if instead is None:
                 return DONE
             at_hand = workshop.resume(instead)
@@ -92,7 +104,18 @@ async def _talk(
             approver = AllowAll() if chosen.yes else RefuseAll()
             agent = workshop.agent(at_hand, approver=approver, screen=one_turn.screen(output))
             return await one_turn.run(agent, at_hand, text, output)
+        if is_driven:
+            return await _driven(workshop, at_hand)
         return await _repl(workshop, at_hand)
+
+
+async def _driven(workshop: Workshop, at_hand: OpenConversation) -> int:
+    from app.driven import Driver, ProgramApprover  # noqa: PLC0415
+
+    asked = None if workshop.settings.yes else ProgramApprover()
+    screen = one_turn.screen("stream-json")
+    agent = workshop.agent(at_hand, approver=asked or AllowAll(), screen=screen)
+    return await Driver(agent, at_hand, asked).run()
 
 
 def _instead(
@@ -131,7 +154,7 @@ async def _repl(workshop: Workshop, at_hand: OpenConversation) -> int:
     from app.repl.screen import RichScreen  # noqa: PLC0415
     from app.repl.typing_line import TypingLine  # noqa: PLC0415
 
-    preload()
+    asyncio.get_running_loop().call_later(_PROMPT_FIRST, preload)
     terminal = console()
     allow_all, refuse_all = AllowAll(), RefuseAll()
 
@@ -200,6 +223,8 @@ def _earlier(
     if fork_of is not None:
         wanted, entry = references.split(fork_of)
         source = references.conversation_id(conversations, wanted)
+        if not chosen.here and (gone := relocation.is_gone(conversations, source)):
+            raise DirectoryGoneError(gone, chosen.cwd)
         version = None
         if entry is not None:
             version = references.entry_version(conversations.get(source), entry)

@@ -268,7 +268,7 @@ class Repl:
         self._offer_what_was_typed(prompt if is_lost else None)
 
     def _offer_what_was_typed(self, first: str | None = None) -> None:
-        """Put what was typed and not delivered into the next prompt; it stays queued if we leave."""
+        """Put what was typed, not delivered, into the next prompt; if we leave it stays queued."""
         if self._exit_code is None:
             typed = self.meanwhile.take_all()
             self._offered = "\n\n".join([first, *typed] if first else typed)

@@ -165,7 +165,7 @@ def files(folder: Path) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             yield from entries
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return
 
 

@@ -161,7 +161,10 @@ class LogFile:
             raise ReadError(self.path, error) from error
         try:
             status = disk.stat_fd(fd)
-            self._check_header(fd, _identity(status))
+            identity = _identity(status)
+            self._check_header(fd, identity)
+            if self._identity is None:  # what was read is what will be appended to
+                self._identity = identity
             yield fd, self._undoubted(status)
         except NewerFormatError as error:
             raise NewerFormatError(self.path, error.format) from None
@@ -195,7 +198,7 @@ class LogFile:
 
     @property
     def was_there(self) -> bool:
-        """Whether this process has had the file open."""
+        """Whether this process has had the file open, be it only to read it."""
         return self._identity is not None
 
     @property
@@ -394,8 +397,7 @@ class LogFile:
                 version = event.originator_version
                 raise VersionConflictError(self.conversation, version, version, path=self.path)
             lines[event.originator_version] = (event.originator_version, event.topic, event.state)
-        self.close()
-        self._identity = None
+        self.forget()
         body = b"".join(lines_.encode(*lines[version]) for version in sorted(lines))
         self._create(body)
 
@@ -404,6 +406,11 @@ class LogFile:
         fd, self._fd, self._known = self._fd, None, None
         if fd is not None:
             disk.close(fd)
+
+    def forget(self) -> None:
+        """Close the file and forget which it was: whatever is there next time is fine."""
+        self.close()
+        self._identity = None
 
     @staticmethod
     def _fill(fd: int, head: bytes, tail: bytes, prefix: tuple[int, int, int] | None) -> int:

@@ -310,7 +310,7 @@ class NotificationLog:
         last = self._last.get(key)
         try:
             lines = log.read(gt=last.version if last else None)
-        except StoreError:  # one log that cannot be read must not hide the others
+        except NewerFormatError:
             return []
         return [Record(key, line.offset, line.version) for line in lines]
 
@@ -319,22 +319,33 @@ class NotificationLog:
             try:
                 with self._locked():
                     self._load_for_writing()
-                    self._append([record for log in free for record in self._missing(log)])
+                    compared = self._missing_of(free)
+                    self._append([record for records in compared.values() for record in records])
             except OSError as error:
                 if error.errno not in _READ_ONLY:
                     raise
-                self._keep(free)
+                compared = self._keep(free)
             for log, state in behind:
-                if log in free:
-                    self._compared[log.conversation.bytes] = state
+                key = log.conversation.bytes
+                if key in compared:
+                    self._compared[key] = state
 
-    def _keep(self, logs: Sequence[LogFile]) -> None:
-        """Keep in memory what cannot be written."""
+    def _missing_of(self, logs: Sequence[LogFile]) -> dict[bytes, list[Record]]:
+        """Return what is missing of each log; one that cannot be read must not hide the others."""
+        found = {}
         for log in logs:
-            records = self._missing(log)
+            with contextlib.suppress(ReadError):
+                found[log.conversation.bytes] = self._missing(log)
+        return found
+
+    def _keep(self, logs: Sequence[LogFile]) -> dict[bytes, list[Record]]:
+        """Keep in memory what cannot be written; return it."""
+        found = self._missing_of(logs)
+        for key, records in found.items():
             self._extra += b"".join(map(_packed, records))
             if records:
-                self._last[records[-1].conversation] = records[-1]
+                self._last[key] = records[-1]
+        return found
 
     def _rebuild(self) -> None:
         """Build the order anew, under a new epoch, from the logs alone.

@@ -233,6 +233,7 @@ class Store:
                 else:
                     with self._folder_locked():
                         log.rewrite_with(group)
+                log.forget()  # derived files may be deleted, or written anew, by anybody
             with self._saved(late, None):
                 pass
 

@@ -8,8 +8,13 @@ The SDK takes a second to import, so it is imported when the first client is mad
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 import threading
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from domain.text import valid
@@ -21,7 +26,13 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
 
 MAX_RETRIES = 3
+"""How often a request is sent again that nobody has begun to answer."""
 
+_LONGEST_PAUSE = 30.0
+_LONGEST_PAUSE_ASKED_FOR = 120.0
+_AGAIN = frozenset({408, 409, 429})
+_SERVER_ERRORS = 500
+_AGAIN_KINDS = frozenset({"overloaded_error", "rate_limit_error", "api_error"})
 _BAD_REQUEST, _TOO_LARGE = 400, 413
 _OVERFLOW = re.compile(
     r"prompt is too long|context (length|window|limit)|too many (input )?tokens"
@@ -46,7 +57,9 @@ class AnthropicModel:
         api_key: str | None = None,
         max_retries: int = MAX_RETRIES,
     ) -> None:
-        self._options: dict[str, Any] = {"max_retries": max_retries}
+        # The SDK would retry in silence: nobody could see why nothing happens, nor stop it.
+        self._options: dict[str, Any] = {"max_retries": 0}
+        self._max_retries = max_retries
         if base_url is not None:
             self._options["base_url"] = base_url
         if api_key is not None:
@@ -56,11 +69,40 @@ class AnthropicModel:
     async def stream(self, request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
         """Send *request*, byte for byte as it is, and yield the raw stream events of the answer.
 
+        What fails for a moment only (no connection, overload, too many requests) is sent again
+        while nothing of an answer has come. Before each pause there is an event of ours:
+        ``{"type": "retry", "attempt": 1, "of": 3, "after": 2.0, "reason": "…"}``.
+
         Raises:
             ModelError: there is no answer, or it broke off.
         """
         # A second of start-up, in a thread: Ctrl+C must work meanwhile.
-        anthropic, httpx2 = await asyncio.to_thread(_slow_imports)
+        modules = await asyncio.to_thread(_slow_imports)
+        for attempt in range(1, self._max_retries + 2):
+            has_begun = False
+            try:
+                async for event in self._answer(request, *modules):
+                    has_begun = True
+                    yield event
+            except ModelError as problem:
+                pause = None if has_begun else _pause(problem.__cause__, attempt)
+                if pause is None or attempt > self._max_retries:
+                    raise
+                yield {
+                    "type": "retry",
+                    "attempt": attempt,
+                    "of": self._max_retries,
+                    "after": round(pause, 1),
+                    "reason": str(problem),
+                }
+            else:
+                return
+            await asyncio.sleep(pause)
+
+    async def _answer(
+        self, request: dict[str, Any], anthropic: Any, httpx2: Any
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Send *request* once."""
         try:
             if self._client is None:
                 self._client = anthropic.AsyncAnthropic(**self._options)
@@ -89,6 +131,43 @@ def _slow_imports() -> tuple[Any, Any]:
     import httpx2  # noqa: PLC0415
 
     return anthropic, httpx2
+
+
+def _pause(error: BaseException | None, attempt: int) -> float | None:
+    """Return how many seconds to wait after *error*, the SDK's; None if waiting will not help.
+
+    As long as the server asks for, else 1, 2, 4 … seconds, a little less by chance: those who
+    were refused together do not come back together.
+    """
+    import anthropic  # noqa: PLC0415
+
+    status = getattr(error, "status_code", None)
+    is_passing = isinstance(error, anthropic.APIConnectionError) or (
+        isinstance(error, anthropic.APIStatusError)
+        and (
+            status in _AGAIN
+            or (status or 0) >= _SERVER_ERRORS
+            or getattr(error, "type", None) in _AGAIN_KINDS
+        )
+    )
+    if not is_passing:
+        return None
+    headers = getattr(getattr(error, "response", None), "headers", {})
+    asked_for = _seconds(str(headers.get("retry-after") or ""))
+    if asked_for is not None:
+        return asked_for if asked_for <= _LONGEST_PAUSE_ASKED_FOR else None
+    return min(2.0 ** (attempt - 1), _LONGEST_PAUSE) * random.uniform(0.75, 1.0)  # noqa: S311
+
+
+def _seconds(retry_after: str) -> float | None:
+    """Return what a ``retry-after`` header means: it gives seconds, or a date."""
+    with suppress(ValueError):
+        seconds = float(retry_after)
+        return max(seconds, 0.0) if isfinite(seconds) else None
+    with suppress(ValueError, TypeError):
+        when = parsedate_to_datetime(retry_after)
+        return max((when - datetime.now(UTC)).total_seconds(), 0.0)
+    return None
 
 
 def _model_error(error: Any) -> ModelError:

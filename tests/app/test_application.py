@@ -1,5 +1,6 @@
 """The use cases over conversations, over every persistence module."""
 
+import re
 from copy import copy
 from uuid import UUID
 
@@ -9,10 +10,16 @@ from eventsourcing.cipher import AESCipher
 from eventsourcing.persistence import OperationalError
 
 from app.application import Conversations
-from app.errors import ChangedElsewhereError, NoSuchConversationError, NotRecordedError
+from app.errors import (
+    ChangedElsewhereError,
+    LockedConversationError,
+    NoSuchConversationError,
+    NotRecordedError,
+)
 from domain.conversation import Conversation
 from domain.errors import UnknownEntryError
 from domain.events import Forked, MessageAppended, Renamed, Started
+from infrastructure.mapper import LOCKED
 from tests.app.programs import events as events_in
 from tests.builders import state
 
@@ -232,6 +239,27 @@ def test_with_cipher_or_compressor_the_log_holds_no_plain_text_and_all_else_is_t
         assert talk.name == "hidden"
         assert conversations.get(child).origin.source_id == at_hand.id
         assert isinstance(conversations.last_event_of(at_hand.id), Renamed)
+
+
+def test_one_damaged_ciphertext_costs_one_event_and_a_wrong_key_is_told(home):
+    environment = {"LEFTFOLD_DURABILITY": "os", "CIPHER_KEY": AESCipher.create_key(16)}
+    with Conversations(environment) as conversations:
+        at_hand = started(conversations, "a secret word")
+    [log] = (home / "conversations").glob("*.jsonl")
+    lines = log.read_bytes().split(b"\n")
+    lines[2] = re.sub(rb',"crc":"\w+"', b"", lines[2].replace(b'64":"', b'64":"AAAA'))
+    log.write_bytes(b"\n".join(lines))
+
+    with Conversations(environment) as conversations:
+        talk = conversations.get(at_hand.id)
+        assert [message.view.text for message in talk.messages()] == ["You said a secret word."]
+        assert [event.reason for event in talk.unrecognised] == [LOCKED]
+    other = {**environment, "CIPHER_KEY": AESCipher.create_key(16)}
+    with (
+        Conversations(other) as conversations,
+        pytest.raises(LockedConversationError, match="CIPHER_KEY"),
+    ):
+        conversations.get(at_hand.id)
 
 
 def test_plain_logs_are_read_without_any_setting(home):

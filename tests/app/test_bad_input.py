@@ -345,7 +345,8 @@ def test_a_log_written_with_a_key_needs_that_key(tmp_path):
 
     wrong = Program(tmp_path, CIPHER_KEY=AESCipher.create_key(16)).run("show", program.id())
     assert wrong.code == 1
-    assert "damaged" in wrong.complaint
+    assert "CIPHER_KEY" in wrong.complaint
+    assert wrong.out == ""
     without = program.run("verify", program.id())
     assert without.code == 1
     assert "hello" not in without.out

@@ -29,7 +29,7 @@ PATIENCE = 20
 def environment(home):
     """Return an environment with a home of its own and no key."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ANTHROPIC_")}
-    return kept | {"LEFTFOLD_HOME": str(home), "TERM": "xterm-256color"}
+    return kept | {"LEFTFOLD_HOME": str(home), "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
 
 
 def fill(home):
@@ -75,7 +75,7 @@ def _prompt(home):
             sys.executable, [str(MAIN), "--offline"], env=environment(home), timeout=PATIENCE
         )
         child.delaybeforesend = None
-        child.expect("> ")
+        child.expect("leftfold>")
         took = time.perf_counter() - began
         child.sendeof()
         child.close(force=True)

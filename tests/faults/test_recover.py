@@ -191,7 +191,7 @@ def test_lines_that_were_moved_are_put_back_in_their_places():
 
 def test_lines_that_stand_there_twice_are_saved_once():
     lines = WHOLE.data.splitlines(keepends=True)
-    done, _, new = saved(WHOLE, b"".join([*lines[:9], *lines[5:]]))
+    done, _, _ = saved(WHOLE, b"".join([*lines[:9], *lines[5:]]))
 
     assert {fate.fate for fate in done.fates} == {"there already"}
     assert done.saved == len(WHOLE.lines)
@@ -241,7 +241,7 @@ def test_of_a_call_whose_start_may_be_lost_it_is_never_said_that_it_did_not_star
     lines = history.data.split(b"\n")
     for number in range(first, first + 3):
         lines[number] = b"\0" * len(lines[number])
-    done, _, new = saved(history, b"\n".join(lines))
+    _, _, new = saved(history, b"\n".join(lines))
     sent = json.dumps(context(new, new.leaf))
     [call] = [name for name in ("call_1_a", "call_0_a", "call_2_a") if name in sent]
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from domain import events
 from domain.conversation import Conversation
 from domain.events import Event, MessageAppended, Unrecognised
-from infrastructure.mapper import ConversationMapper
+from infrastructure.mapper import LOCKED, ConversationMapper
 from tests import builders as b
 from tests.golden.examples import EXAMPLES
 from tests.strategies import any_event, json_values
@@ -56,8 +56,15 @@ def test_every_event_comes_back_as_it_was(event, version):
     back = plain.to_domain_event(stored)
 
     assert (stored.originator_id, stored.originator_version) == (b.ID, version)
-    if not isinstance(event, Unrecognised):
-        assert back == event
+    if isinstance(event, Unrecognised):
+        assert plain.to_stored_event(back) == stored
+        return
+    try:
+        msgspec.json.decode(stored.state)
+    except msgspec.MsgspecError:  # an old log's lone surrogate is made valid when it is read
+        assert type(back) is type(event)
+        return
+    assert back == event
     assert plain.to_stored_event(back) == stored
 
 
@@ -84,12 +91,13 @@ def test_what_is_not_recognised_is_kept_with_its_time_and_its_bytes(using):
         assert state not in stored.state
 
 
-def test_a_wrong_key_is_not_damage():
+def test_what_a_wrong_key_cannot_open_is_kept_and_says_so():
     stored = wrapped.to_stored_event(b.user("hi", version=1, parent=None))
     other = AESCipher(Environment(env={"CIPHER_KEY": AESCipher.create_key(16)}))
+    event = mapper(cipher=other, compressor=ZlibCompressor()).to_domain_event(stored)
 
-    with pytest.raises(ValueError, match="MAC"):
-        mapper(cipher=other, compressor=ZlibCompressor()).to_domain_event(stored)
+    assert event.reason == LOCKED
+    assert event.state == stored.state
 
 
 def test_an_originator_id_may_be_text():

@@ -1,0 +1,260 @@
+"""``leftfold --input stream-json``: another program drives a conversation, a JSON object a line.
+
+It sends prompts, interruptions and approvals on standard input, and reads on standard output what
+``--output stream-json`` prints, a ``result`` after each turn (documented in docs/scripting.md).
+A line that makes no sense is answered by an ``error``, and nothing else happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+from app.errors import DONE, explanation
+from app.one_turn import SIGNALS, about, happened, result_of
+from app.ports import Approval
+from app.repl.approval import DECLINED, NOBODY
+from app.settings import suggestion
+from domain.conversation import DECISIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from app.agent import Agent
+    from app.ports import OpenConversation
+    from domain.messages import JsonObject, ToolUseBlock
+
+LONGEST_LINE = 16 * 1024 * 1024
+_CHUNK = 65_536
+
+
+class _RefusedError(Exception):
+    """What is wrong with a line; it becomes the answer."""
+
+
+class _TurnIsOver:
+    """Put into the inbox when a turn has come to its end."""
+
+
+class ProgramApprover:
+    """Asks the program at the other end; once it has hung up, nobody is there to ask."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, tuple[ToolUseBlock, asyncio.Future[Approval]]] = {}
+        self._is_there = True
+
+    async def decide(self, call: ToolUseBlock, summary: str) -> Approval | None:
+        """Return what the program decided of *call*."""
+        if not self._is_there:
+            return Approval("no", reason=NOBODY)
+        answer: asyncio.Future[Approval] = asyncio.get_running_loop().create_future()
+        self._asked[call.id] = call, answer
+        asked = {"tool_use_id": call.id, "tool": call.name, "input": call.input}
+        happened({"type": "approval_needed", **asked, "summary": summary})
+        try:
+            return await answer
+        finally:
+            self._asked.pop(call.id, None)
+
+    def answer(self, said: JsonObject) -> None:
+        """Take the answer of an ``approve`` line."""
+        tool_use_id, decision = said.get("tool_use_id"), said.get("decision")
+        reason, alone = said.get("reason") or "", said.get("command") or False
+        if not isinstance(tool_use_id, str) or tool_use_id not in self._asked:
+            raise _RefusedError(f"no approval of {tool_use_id!r} is needed")
+        if decision not in DECISIONS:
+            raise _RefusedError(f"decision {decision!r}: choose one of {', '.join(DECISIONS)}")
+        if not isinstance(reason, str) or not isinstance(alone, bool):
+            raise _RefusedError("reason has to be text, command true or false")
+        call, answer = self._asked[tool_use_id]
+        if decision == "no":
+            reason = f"{DECLINED} The user says: {reason}" if reason else DECLINED
+        command = call.input.get("command") if alone and decision == "always" else None
+        if not answer.done():
+            answer.set_result(Approval(str(decision), command=command, reason=reason))
+
+    def hang_up(self) -> None:
+        """Nobody will answer any more: what was asked is refused."""
+        self._is_there = False
+        for _, answer in self._asked.values():
+            if not answer.done():
+                answer.set_result(Approval("no", reason=NOBODY))
+
+
+class Driver:
+    """One conversation, driven from outside."""
+
+    def __init__(
+        self, agent: Agent, at_hand: OpenConversation, approver: ProgramApprover | None
+    ) -> None:
+        self._agent = agent
+        self._at_hand = at_hand
+        self._approver = approver
+        self._inbox: asyncio.Queue[bytes | int | _TurnIsOver | None] = asyncio.Queue()
+        self._turn: asyncio.Task[str] | None = None
+        self._since = 0
+        self._line = 0
+        self._exit_code: int | None = None
+
+    async def run(self) -> int:
+        """Do what the lines say until they end; return the exit code."""
+        loop = asyncio.get_running_loop()
+        for number, code in SIGNALS.items():
+            loop.add_signal_handler(number, self._inbox.put_nowait, code)
+        happened(about(self._at_hand.conversation))
+        read_lines(lambda line: loop.call_soon_threadsafe(self._inbox.put_nowait, line))
+        try:
+            if self._agent.is_waiting():
+                await self._begin(self._agent.go_on())
+            while self._exit_code is None or self._turn is not None:
+                await self._take(await self._inbox.get())
+        finally:
+            for number in SIGNALS:
+                loop.remove_signal_handler(number)
+        sys.stdout.flush()  # whether somebody still reads is known to `happened` alone
+        return self._exit_code
+
+    async def _take(self, item: bytes | int | _TurnIsOver | None) -> None:
+        match item:
+            case bytes():
+                await self._take_line(item)
+            case int():
+                self._leave(item)
+            case _TurnIsOver():
+                await self._end()
+            case None:
+                if self._approver is not None:
+                    self._approver.hang_up()
+                if self._exit_code is None:
+                    self._exit_code = DONE
+
+    async def _take_line(self, line: bytes) -> None:
+        self._line += 1
+        if not line.strip() or (self._exit_code is not None):
+            return
+        try:
+            await self._obey(_parsed(line))
+        except _RefusedError as refused:
+            self._complain(str(refused))
+        except Exception as error:
+            told = explanation(error)
+            if told is None:
+                raise
+            self._complain(told[0])
+
+    async def _obey(self, said: JsonObject) -> None:
+        match said.get("type"):
+            case "prompt":
+                await self._prompt(said.get("text"))
+            case "interrupt":
+                if self._turn is None:
+                    raise _RefusedError("no turn is running")
+                self._interrupt()
+            case "approve":
+                if self._approver is None:
+                    raise _RefusedError("with --yes no approval is needed")
+                self._approver.answer(said)
+            case "quit":
+                self._leave(DONE)
+            case str(unknown):
+                near = suggestion(unknown, ("prompt", "interrupt", "approve", "quit"))
+                raise _RefusedError(f"there is no type {unknown!r}; {near}")
+            case _:
+                raise _RefusedError("an object with a type is expected")
+
+    async def _prompt(self, text: Any) -> None:
+        if not isinstance(text, str) or not text.strip():
+            raise _RefusedError("a prompt needs some text")
+        if self._turn is None:
+            await self._begin(self._agent.run_turn(text))
+            return
+        self._at_hand.record(lambda talk: talk.queue_prompt(text))
+        happened({"type": "queued", "version": self._at_hand.conversation.version, "text": text})
+
+    # -- turns ---------------------------------------------------------------------------------
+
+    async def _begin(self, turn: Coroutine[Any, Any, str]) -> None:
+        self._since = self._at_hand.conversation.version + 1
+        self._turn = asyncio.ensure_future(turn)
+        self._turn.add_done_callback(lambda _: self._inbox.put_nowait(_TurnIsOver()))
+        await asyncio.sleep(0)  # an interruption that follows at once finds the prompt recorded
+
+    async def _end(self) -> None:
+        """Tell how the turn ended; go on with what was queued when it was nearly over."""
+        turn, self._turn = self._turn, None
+        assert turn is not None
+        if not turn.cancelled() and (error := turn.exception()) is not None:
+            told = explanation(error)
+            if told is None:
+                raise error
+            self._complain(told[0])
+            return
+        talk = self._at_hand.conversation
+        happened(result_of(talk, self._since))
+        is_done = not turn.cancelled() and turn.result() == "done"
+        if is_done and talk.queue and self._exit_code in (None, DONE):
+            version, text = next(iter(talk.queue.items()))
+            self._at_hand.record(lambda talk: talk.withdraw_prompt(version))
+            await self._begin(self._agent.run_turn(text))
+
+    def _interrupt(self) -> None:
+        """Stop the turn, once: a second time would disturb its tidying up."""
+        if self._turn is not None and not self._turn.cancelling():
+            self._turn.cancel()
+
+    def _leave(self, code: int) -> None:
+        if not self._exit_code:
+            self._exit_code = code
+        self._interrupt()
+
+    def _complain(self, message: str) -> None:
+        happened({"type": "error", "line": self._line, "message": message})
+
+
+def _parsed(line: bytes) -> JsonObject:
+    if len(line) > LONGEST_LINE:
+        raise _RefusedError(f"this line is longer than {LONGEST_LINE:,} bytes")
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise _RefusedError(f"this is no JSON: {error}") from None
+    if not isinstance(said, dict):
+        raise _RefusedError("an object with a type is expected")
+    return said
+
+
+def read_lines(put: Callable[[bytes | None], object]) -> None:
+    """Hand each line of standard input to *put*, in a thread of its own; None at the end.
+
+    Of a line that is too long only as much as shows that is kept. `os.read`, because a thread that
+    waits in a buffered reader holds a lock that the interpreter wants when it ends.
+    """
+    if sys.stdin is None:
+        put(None)
+        return
+    descriptor = sys.stdin.fileno()
+
+    def read() -> None:
+        rest = b""
+        try:
+            while chunk := os.read(descriptor, _CHUNK):
+                *lines, rest = (rest + chunk).split(b"\n")
+                rest = rest[: LONGEST_LINE + 1]
+                for line in lines:
+                    put(line)
+        except OSError:
+            pass  # the other end is gone: that is the end
+        except RuntimeError:
+            return  # the program has ended meanwhile
+        try:
+            if rest:
+                put(rest)
+            put(None)
+        except RuntimeError:
+            return
+
+    threading.Thread(target=read, name="stdin", daemon=True).start()

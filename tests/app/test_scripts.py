@@ -1,0 +1,390 @@
+"""A program drives a conversation over stdin and stdout: real processes, a JSON object a line."""
+
+import json
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pexpect
+import pytest
+
+from app.driven import LONGEST_LINE
+from tests.app.programs import MAIN, PATIENCE, Program, events, results, said, topics, until
+from tests.server import Gate, ScriptedServer, call, refuse, reply
+
+
+class Driven:
+    """A process and both ends of its pipes."""
+
+    def __init__(self, process):
+        self.process = process
+
+    def send(self, **said):
+        self.send_line(json.dumps(said))
+
+    def send_line(self, line):
+        self.process.stdin.write(line.encode() if isinstance(line, str) else line)
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+
+    def next(self, *kinds):
+        """The next object of one of these types; what comes before it is passed over."""
+        while line := self.process.stdout.readline():
+            found = json.loads(line)
+            if found["type"] in kinds:
+                return found
+        raise AssertionError((kinds, self.process.stderr.read().decode()))
+
+    def end(self):
+        """Close its input, wait for its end; return what it still said, and its exit code."""
+        out, err = self.process.communicate(timeout=PATIENCE)
+        assert err == b""
+        return [json.loads(line) for line in out.splitlines()], self.process.returncode
+
+
+@contextmanager
+def driven(program, *arguments):
+    process = subprocess.Popen(
+        program.command("--input", "stream-json", *arguments),
+        cwd=program.cwd,
+        env=program.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        try:
+            yield Driven(process)
+        finally:
+            process.kill()
+
+
+def of(objects, kind):
+    return [found for found in objects if found["type"] == kind]
+
+
+def test_a_program_drives_a_whole_conversation(tmp_path):
+    script = [reply(call("bash", command="echo hi", call_id="one")), reply("Hi."), reply("Bye.")]
+    with ScriptedServer(script) as server:
+        program = Program(tmp_path, server)
+        with driven(program, "--name", "driven") as other:
+            about = other.next("conversation", "error")
+            assert (about["cwd"], about["restored"]) == (str(program.cwd), 0)
+            other.send(type="prompt", text="say hi 你好")
+            asked = other.next("approval_needed", "result")
+            assert asked == {
+                "type": "approval_needed",
+                "tool_use_id": "one",
+                "tool": "bash",
+                "input": {"command": "echo hi"},
+                "summary": "$ echo hi",
+            }
+            other.send(type="approve", tool_use_id="one", decision="yes")
+            assert other.next("tool_result")["content"] == "hi\n"
+            first = other.next("result")
+            assert (first["text"], first["outcome"]) == ("Hi.", "done")
+            other.send(type="prompt", text="and bye")
+            assert other.next("result")["text"] == "Bye."
+            assert other.end() == ([], 0)
+
+    log = events(program.log())
+    assert said(log, "user") == ["say hi 你好", "and bye"]
+    assert about["id"] == str(program.id())
+
+
+def test_a_no_with_its_reason_is_told_to_the_model(tmp_path):
+    script = [reply(call("bash", command="rm x", call_id="rm")), reply("Well.")]
+    with ScriptedServer(script) as server:
+        program = Program(tmp_path, server)
+        with driven(program) as other:
+            other.send(type="prompt", text="go")
+            other.next("approval_needed")
+            other.send(type="approve", tool_use_id="rm", decision="no", reason="Keep x.")
+            other.next("result")
+            other.send(type="quit")
+            assert other.end()[1] == 0
+
+    assert "The user says: Keep x." in results(events(program.log()))["rm"]
+
+
+def test_always_can_mean_this_command_alone(tmp_path):
+    calls = [
+        reply(call("bash", command=word, call_id=f"c{number}"))
+        for number, word in enumerate(["true", "true", "pwd"])
+    ]
+    with ScriptedServer([*calls, reply("Done.")]) as server:
+        with driven(Program(tmp_path, server)) as other:
+            other.send(type="prompt", text="go")
+            assert other.next("approval_needed")["tool_use_id"] == "c0"
+            other.send(type="approve", tool_use_id="c0", decision="always", command=True)
+            assert other.next("approval_needed")["tool_use_id"] == "c2"
+            other.send(type="approve", tool_use_id="c2", decision="always")
+            assert other.next("result")["text"] == "Done."
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("nonsense", "this is no JSON"),
+        (b'{"type": "prompt", "text": "\xff"}', "this is no JSON"),
+        ("[" * 100_000, "this is no JSON"),
+        ('["prompt"]', "an object with a type is expected"),
+        ("{}", "an object with a type is expected"),
+        ('{"type": "promt"}', "there is no type 'promt'; did you mean 'prompt'?"),
+        ('{"type": "prompt"}', "a prompt needs some text"),
+        ('{"type": "prompt", "text": " "}', "a prompt needs some text"),
+        ('{"type": "prompt", "text": 5}', "a prompt needs some text"),
+        ('{"type": "interrupt"}', "no turn is running"),
+        ('{"type": "approve", "tool_use_id": "x"}', "no approval of 'x' is needed"),
+        ('{"type": "approve", "tool_use_id": []}', "no approval of [] is needed"),
+        ("x" * (LONGEST_LINE + 10), "this line is longer than 16,777,216 bytes"),
+    ],
+)
+def test_a_line_that_makes_no_sense_is_answered_and_ends_nothing(tmp_path, line, message):
+    with ScriptedServer([reply("Still here.")]) as server:
+        with driven(Program(tmp_path, server)) as other:
+            other.send_line("")
+            other.send_line(line)
+            problem = other.next("error")
+            assert (problem["line"], problem["message"][: len(message)]) == (2, message)
+            other.send(type="prompt", text="there?")
+            assert other.next("result")["text"] == "Still here."
+            assert other.end() == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ({"decision": "perhaps"}, "decision 'perhaps': choose one of yes, always, no"),
+        ({"decision": []}, "decision []: choose one of"),
+        ({"decision": "no", "reason": 5}, "reason has to be text"),
+        ({"decision": "yes", "tool_use_id": "two"}, "no approval of 'two' is needed"),
+    ],
+)
+def test_an_answer_that_makes_no_sense_leaves_the_question_open(tmp_path, answer, message):
+    with ScriptedServer([reply(call("bash", command="true", call_id="one")), reply("Ok.")]) as s:
+        with driven(Program(tmp_path, s)) as other:
+            other.send(type="prompt", text="go")
+            other.next("approval_needed")
+            other.send(**({"type": "approve", "tool_use_id": "one"} | answer))
+            assert other.next("error", "result")["message"].startswith(message)
+            other.send(type="approve", tool_use_id="one", decision="yes")
+            assert other.next("result")["text"] == "Ok."
+
+
+def test_an_interruption_stops_the_turn_and_the_conversation_goes_on(tmp_path):
+    with Gate() as gate, ScriptedServer([reply("Long.", gate=gate), reply("Next.")]) as server:
+        program = Program(tmp_path, server)
+        with driven(program) as other:
+            other.send(type="prompt", text="go")
+            gate.wait()
+            other.send(type="interrupt")
+            assert other.next("result")["outcome"] == "interrupted"
+            other.send(type="prompt", text="again")
+            assert other.next("result")["text"] == "Next."
+
+
+def test_an_interruption_right_behind_the_prompt_finds_it_recorded(tmp_path):
+    with ScriptedServer([reply("Never read.")]) as server:
+        program = Program(tmp_path, server)
+        with driven(program) as other:
+            other.next("conversation")
+            other.send_line('{"type": "prompt", "text": "go"}\n{"type": "interrupt"}')
+            assert other.next("result")["outcome"] == "interrupted"
+            other.end()
+
+    assert said(events(program.log()), "user") == ["go"]
+
+
+def test_a_prompt_during_a_turn_is_queued_and_delivered_after_the_tools(tmp_path):
+    with Gate() as gate:
+        first = reply(call("read", path="here.txt", call_id="r"), gate=gate)
+        with ScriptedServer([first, reply("Both.")]) as server:
+            program = Program(tmp_path, server)
+            (program.cwd / "here.txt").write_text("x")
+            with driven(program) as other:
+                other.send(type="prompt", text="read it")
+                gate.wait()
+                other.send(type="prompt", text="and then?")
+                assert other.next("queued")["text"] == "and then?"
+                gate.release()
+                assert other.next("result")["text"] == "Both."
+                assert other.end() == ([], 0)
+
+    assert said(events(program.log()), "user") == ["read it", "and then?"]
+
+
+def test_the_end_of_the_input_lets_the_running_turn_end_and_refuses_what_it_asks(tmp_path):
+    script = [reply(call("bash", command="touch hit", call_id="one")), reply("Too bad.")]
+    with ScriptedServer(script) as server:
+        program = Program(tmp_path, server)
+        line = json.dumps({"type": "prompt", "text": "go"})
+        done = program.run("--input", "stream-json", stdin=line)  # without a newline at its end
+
+    assert (done.code, done.err) == (0, "")
+    assert done.objects[-1]["text"] == "Too bad."
+    assert "--yes" in results(events(program.log()))["one"]
+    assert not (program.cwd / "hit").exists()
+
+
+@pytest.mark.parametrize("source", ["file", "nothing", "closed"])
+def test_any_kind_of_input_will_do(tmp_path, source):
+    with ScriptedServer([reply("Hi.")]) as server:
+        program = Program(tmp_path, server)
+        given = tmp_path / "lines"
+        given.write_text('{"type": "prompt", "text": "go"}\n' if source == "file" else "")
+        wrapper = ["sh", "-c", 'exec "$@" <&-', "sh"] if source == "closed" else []
+        with given.open() as stdin:
+            done = subprocess.run(
+                [*wrapper, *program.command("--input", "stream-json")],
+                cwd=program.cwd,
+                env=program.environment,
+                stdin=stdin,
+                capture_output=True,
+                timeout=PATIENCE,
+            )
+
+    kinds = [json.loads(line)["type"] for line in done.stdout.splitlines()]
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert kinds[0] == "conversation"
+    assert kinds[-1] == ("result" if source == "file" else "conversation")
+
+
+def test_yes_needs_no_approval(tmp_path):
+    with ScriptedServer([reply(call("bash", command="echo hi")), reply("Ok.")]) as server:
+        with driven(Program(tmp_path, server), "--yes") as other:
+            other.send(type="approve", tool_use_id="x", decision="yes")
+            assert other.next("error")["message"] == "with --yes no approval is needed"
+            other.send(type="prompt", text="go")
+            assert other.next("approval_needed", "result")["text"] == "Ok."
+
+
+def test_a_turn_that_fails_is_a_result_and_ends_nothing(tmp_path):
+    with ScriptedServer([refuse(400, "no such thing"), reply("Better.")]) as server:
+        with driven(Program(tmp_path, server)) as other:
+            other.send(type="prompt", text="go")
+            failed = other.next("result")
+            assert failed["outcome"] == "failed"
+            assert "no such thing" in failed["error"]["message"]
+            other.send(type="prompt", text="again")
+            assert other.next("result")["text"] == "Better."
+
+
+@pytest.mark.parametrize("is_busy", [True, False], ids=["in a turn", "between turns"])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
+)
+def test_signals_end_it_cleanly(tmp_path, number, code, is_busy):
+    with Gate() as gate, ScriptedServer([reply("Long.", gate=gate)]) as server:
+        program = Program(tmp_path, server)
+        with driven(program) as other:
+            other.next("conversation")
+            if is_busy:
+                other.send(type="prompt", text="go")
+                gate.wait()
+            other.process.send_signal(number)
+            rest = [json.loads(line) for line in other.process.stdout]
+            assert other.process.wait(PATIENCE) == code
+            assert other.process.stderr.read() == b""
+
+    if is_busy:
+        assert of(rest, "result")[0]["outcome"] == "interrupted"
+        assert topics(program.log())[-1] == "TurnEnded"
+
+
+def test_what_waits_for_approval_after_a_crash_is_asked_again(tmp_path):
+    script = [reply(call("bash", command="echo hi", call_id="one")), reply("Hi.")]
+    with ScriptedServer(script) as server:
+        program = Program(tmp_path, server)
+        with driven(program) as other:
+            other.send(type="prompt", text="go")
+            other.next("approval_needed")
+            other.process.kill()
+        with driven(program, "-c") as other:
+            assert other.next("approval_needed")["tool_use_id"] == "one"
+            other.send(type="approve", tool_use_id="one", decision="yes")
+            assert other.next("result")["text"] == "Hi."
+
+
+def test_nobody_who_reads_ends_nothing_badly(tmp_path):
+    with ScriptedServer([reply("Unheard.")]) as server:
+        program = Program(tmp_path, server)
+        with driven(program) as other:
+            other.next("conversation")
+            other.process.stdout.close()
+            other.send(type="prompt", text="go")
+            until(lambda: program.has_logged(lambda log: log[-1]["topic"] == "TurnEnded"))
+            other.process.stdin.close()
+            assert other.process.wait(PATIENCE) == 0
+            assert other.process.stderr.read() == b""
+
+
+def test_a_prompt_and_an_input_of_lines_exclude_one_another(tmp_path):
+    done = Program(tmp_path).run("--offline", "-p", "x", "--input", "stream-json")
+
+    assert done.code == 2
+    assert "exclude one another" in done.complaint
+
+
+# -- a directory that is gone ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def moved(tmp_path):
+    """A program whose only conversation belongs to a directory that is gone, and its server."""
+    script = [reply("Hi."), reply(call("bash", command="pwd", call_id="where")), reply("There.")]
+    with ScriptedServer(script) as server:
+        program = Program(tmp_path, server)
+        assert program.run("-p", "hello").code == 0
+        program.cwd.rename(tmp_path / "elsewhere")
+        gone, program.cwd = program.cwd, tmp_path / "elsewhere"
+        yield program, gone
+
+
+@pytest.mark.parametrize("how", [["-p", "where?"], ["--input", "stream-json"]])
+@pytest.mark.parametrize("which", ["-r", "--fork"])
+def test_a_script_is_told_that_the_directory_is_gone(moved, how, which):
+    program, gone = moved
+    before = program.log().read_bytes()
+
+    done = program.run(which, program.id(), *how, "--yes")
+
+    assert done.code == 1
+    assert str(gone) in done.complaint
+    assert str(program.cwd) in done.complaint
+    assert program.log().read_bytes() == before
+
+
+def test_a_script_says_here_and_goes_on_here(moved):
+    program, _ = moved
+
+    assert program.run("-r", program.id(), "--here", "-p", "where?", "--yes").out == "There.\n"
+    assert results(events(program.log())) == {"where": f"{program.cwd}\n"}
+
+
+@pytest.mark.parametrize("choice", ["here", "fork", "cancel", ""])
+def test_a_person_is_asked_where_to_go_on(moved, choice):
+    program, gone = moved
+    conversation = program.id()
+    child = pexpect.spawn(
+        sys.executable,
+        [str(MAIN), "-r", str(conversation)],
+        cwd=str(program.cwd),
+        env=program.environment,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        dimensions=(40, 300),
+    )
+    child.expect_exact(f"The directory of this conversation is gone: {gone}")
+    child.expect_exact("[cancel]")
+    child.sendline(choice)
+    if choice in ("here", "fork"):
+        child.expect_exact(f"tools run in {program.cwd}")
+        child.expect_exact("leftfold>")
+        child.sendline("q")
+    child.expect(pexpect.EOF)
+    child.close()
+
+    assert child.exitstatus == 0
+    assert len(program.logs()) == (2 if choice == "fork" else 1)

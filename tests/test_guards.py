@@ -1,0 +1,210 @@
+"""Counts, not clocks: what must not grow, so that a slower program goes red on any machine."""
+
+import importlib
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from app.application import Conversations
+from app.cli import COMMANDS
+from domain import events
+from domain.projections.context import context
+from infrastructure.jsonl import disk
+from tests.benchmarks import workload
+
+MAIN = Path(__file__).parents[1] / "app" / "main.py"
+KILOBYTE = 1024
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "conversations"
+
+
+@pytest.fixture
+def app(folder):
+    conversations = Conversations({"LEFTFOLD_STORE": str(folder), "LEFTFOLD_DURABILITY": "fsync"})
+    yield conversations
+    conversations.close()
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Count the calls of everything that touches the disk, and the bytes read."""
+    counted = Counter()
+
+    def counting(name, function):
+        def call(*args):
+            counted[name] += 1
+            found = function(*args)
+            if name == "read":
+                counted["bytes read"] += len(found)
+            return found
+
+        return call
+
+    for name, function in vars(disk).copy().items():
+        if getattr(function, "__module__", None) == disk.__name__ and not isinstance(
+            function, type
+        ):
+            monkeypatch.setattr(disk, name, counting(name, function))
+    return counted
+
+
+@pytest.fixture
+def bodies(monkeypatch):
+    """Count the messages whose body is decoded."""
+    counted = Counter()
+
+    def decoded(raw):
+        counted["decoded"] += 1
+        return original(raw)
+
+    original = events.decoded
+    monkeypatch.setattr(events, "decoded", decoded)
+    return counted
+
+
+# -- appending ---------------------------------------------------------------------------------
+
+
+def test_an_append_costs_one_write_to_the_log_one_to_the_order_and_one_sync(app, calls):
+    at_hand = app.start(workload.begin)
+    for number in range(3):
+        at_hand.record(lambda talk, number=number: workload.append(talk, number))
+    calls.clear()
+
+    at_hand.record(lambda talk: workload.append(talk, 3))
+
+    assert calls["write"] + calls["write_all"] <= 4  # write_all calls write
+    assert calls["sync_data"] == 1
+    assert calls["read"] == calls["sync"] == calls["rename"] == calls["open_append"] == 0
+    assert calls["stat"] + calls["stat_fd"] <= 5
+    assert calls["try_lock"] + calls["unlock"] <= 4
+
+
+def test_an_append_costs_the_same_at_the_end_of_a_long_conversation(app, folder, calls):
+    costs = []
+    for size in (3, 900):
+        at_hand = app.open(workload.fill(folder, size))
+        at_hand.record(lambda talk: talk.rename("warm"))
+        calls.clear()
+        at_hand.record(lambda talk: talk.rename("measured"))
+        costs.append(Counter(calls))
+
+    assert costs[0] == costs[1]
+
+
+# -- reading -----------------------------------------------------------------------------------
+
+
+def test_opening_reads_every_byte_once_and_decodes_no_body(app, folder, calls, bodies):
+    talk_id = workload.fill(folder, 900)
+    size = (folder / f"{talk_id}.jsonl").stat().st_size
+    calls.clear()
+
+    talk = app.get(talk_id)
+
+    assert len(talk.entries) == 900
+    assert bodies["decoded"] == 0
+    assert calls["bytes read"] <= size + 16 * KILOBYTE
+
+
+def test_showing_the_end_decodes_what_is_shown(app, folder, bodies):
+    talk = app.get(workload.fill(folder, 300))
+
+    shown = [entry.view for entry in talk.path(talk.leaf)[-20:]]
+
+    assert len(shown) == bodies["decoded"] == 20
+
+
+def test_a_context_decodes_each_body_once(app, folder, bodies):
+    talk = app.get(workload.fill(folder, 300))
+
+    context(talk, talk.leaf)
+
+    assert bodies["decoded"] <= 300 + 1  # and the definitions of the tools
+
+
+def test_after_a_compaction_the_context_decodes_only_what_was_kept(app, folder, bodies):
+    talk = app.get(workload.fill(folder, 900, compact_at=890, kept=50))
+
+    context(talk, talk.leaf)
+
+    assert bodies["decoded"] <= 50 + 10 + 1
+
+
+def test_the_ends_of_a_log_are_read_without_the_rest(app, folder, calls):
+    talk_id = workload.fill(folder, 3_000)
+    calls.clear()
+
+    assert app.last_event_of(talk_id) is not None
+    assert len(list(app.events_of(talk_id, until=16))) == 16
+    assert len(list(app.events_of(talk_id, since=1_500, until=1_501))) == 2
+
+    assert calls["bytes read"] <= 512 * KILOBYTE
+
+
+def test_a_fork_reads_its_parent_once(app, folder, calls, bodies):
+    talk_id = workload.fill(folder, 3_000)
+    size = (folder / f"{talk_id}.jsonl").stat().st_size
+    calls.clear()
+
+    app.fork(talk_id)
+
+    assert calls["bytes read"] <= size + 256 * KILOBYTE
+    assert bodies["decoded"] == 0
+
+
+# -- starting ----------------------------------------------------------------------------------
+
+
+def imported(tmp_path, *args):
+    """Return the modules that a whole process imports."""
+    command = [sys.executable, "-X", "importtime", str(MAIN), *args]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=tmp_path, timeout=60
+    )
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    return {line.rpartition("|")[2].strip() for line in lines}
+
+
+def test_the_help_imports_neither_the_domain_nor_a_command(tmp_path):
+    roots = {name.partition(".")[0] for name in imported(tmp_path, "--help")}
+
+    assert roots.isdisjoint({"domain", "infrastructure", "eventsourcing", "msgspec", "pydantic"})
+
+
+@pytest.mark.parametrize("args", [("list", "--all"), ("log", "--json")])
+def test_looking_at_logs_imports_no_sdk_no_prompt_and_no_models(folder, tmp_path, args):
+    if args[0] == "log":
+        args = (*args, str(workload.fill(folder, 6)))
+
+    modules = imported(tmp_path, "--store", str(folder), *args)
+
+    heavy = {"anthropic", "prompt_toolkit", "rich", "pydantic", "asyncio", "ssl", "http.client"}
+    assert modules.isdisjoint(heavy)
+    assert len(modules) < 260
+
+
+def test_showing_a_transcript_imports_no_sdk_and_no_prompt(folder, tmp_path):
+    modules = imported(tmp_path, "--store", str(folder), "show", str(workload.fill(folder, 6)))
+
+    assert modules.isdisjoint({"anthropic", "prompt_toolkit", "asyncio"})
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_of_the_help_is_there(name):
+    command = importlib.import_module(f"app.commands.{name}").command
+
+    assert command.name == name
+    assert COMMANDS[name].endswith(".")
+
+
+def test_every_command_is_in_the_help():
+    files = {path.stem for path in (MAIN.parent / "commands").glob("*.py")}
+
+    assert files - {"__init__", "talk"} == set(COMMANDS)
