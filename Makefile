@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 ARGS ?=
 PYTEST_ARGS ?= -n auto
 
-.PHONY: help run test check format bench lock clean
+.PHONY: help run test check format bench screenshots lock clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -30,6 +30,9 @@ format: $(READY) ## Format the code
 
 bench: $(READY) ## Measure: a table of ours beside the limits and the peers
 	@$(BIN)/python -m tests.benchmarks $(ARGS)
+
+screenshots: $(READY) ## Make docs/screenshots/*.svg from a real session (needs tmux)
+	@$(BIN)/python -m tests.screenshots
 
 lock: $(READY) ## Write requirements.lock anew (needs a network)
 	@$(BIN)/python -m pip install --quiet uv

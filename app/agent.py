@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from app.errors import NotRecordedError
 from domain.answer import Answer
-from domain.canonical import digest
 from domain.events import TurnError
-from domain.projections.context import PROJECTION, context
+from domain.projections.context import PROJECTION
+from domain.projections.requests import Requests
 from domain.projections.usage import added, total
 from infrastructure.errors import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
     from app.compactor import Compactor
     from app.ports import Approver, Model, OpenConversation, Screen, Toolbox, ToolOutput
@@ -63,11 +63,12 @@ class Agent:
         self._approver = approver
         self._screen = screen
         self._compactor = compactor
+        self._requests: Requests | None = None
         self._lost: JsonObject = {}
         self._unsaved: list[tuple[str, ToolOutput]] = []
 
-    async def run_turn(self, prompt: str) -> str:
-        """Say *prompt* to the model and let it work until it is done.
+    async def run_turn(self, prompt: str, attachments: Sequence[JsonObject] = ()) -> str:
+        """Say *prompt* to the model, with *attachments*, and let it work until it is done.
 
         Returns the outcome: done, interrupted or failed. A failure is shown and in the log.
 
@@ -77,7 +78,7 @@ class Agent:
         """
         self._save_what_could_not_be_saved()
         first = self._at_hand.conversation.version + 1
-        self._at_hand.record(partial(self._begin_turn, prompt=prompt))
+        self._at_hand.record(partial(self._begin_turn, prompt=prompt, attachments=attachments))
         return await self._finish(self._work(), first)
 
     def is_waiting(self) -> bool:
@@ -144,7 +145,9 @@ class Agent:
     async def _ask(self) -> str:
         """Send the context, append the answer; return why the model stopped."""
         talk = self._at_hand.conversation
-        request, version = context(talk, talk.leaf), talk.version
+        if self._requests is None or self._requests.conversation is not talk:
+            self._requests = Requests(talk)  # the first, or read again after a failed save
+        (request, proof), version = self._requests.request(talk.leaf), talk.version
         leaf, model = talk.leaf, talk.model
         answer, began = Answer(), monotonic()
 
@@ -158,7 +161,7 @@ class Agent:
                     usage=answer.usage,
                     response_id=answer.response_id,
                     duration=round(monotonic() - began, 3),
-                    request_digest=digest(request),
+                    request_digest=proof,
                     request_version=version,
                     projection=PROJECTION,
                 )
@@ -242,12 +245,14 @@ class Agent:
             if any(call.id == tool_use_id for call in self._at_hand.conversation.open_calls()):
                 self._record_result(tool_use_id, output)
 
-    def _begin_turn(self, talk: Conversation, prompt: str) -> None:
+    def _begin_turn(
+        self, talk: Conversation, prompt: str, attachments: Sequence[JsonObject]
+    ) -> None:
         """Answer what a crash left open, then append the prompt: one save."""
         talk.close_open_calls()
         self._prepare(talk)
         talk.deliver_prompts()
-        talk.append_prompt(prompt)
+        talk.append_prompt(prompt, attachments)
 
     def _end_turn(self, outcome: str, first: int, error: TurnError | None = None) -> str:
         def end(talk: Conversation) -> None:

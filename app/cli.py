@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 
 import click
 
+from app.i18n import _, is_english
+
 COMMANDS = {
     "list": "List the conversations of this directory, newest first.",
     "show": "Print the transcript, up to ENTRY or to the end.",
@@ -40,15 +42,30 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the commands with what each does."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        with formatter.section(_("Commands")):
+            formatter.write_dl([(name, _(text)) for name, text in COMMANDS.items()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Return the command that ``app/commands/NAME.py`` defines as ``command``."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(f"app.commands.{cmd_name}").command
-        return command
+        return in_our_language(command)
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help, in the language of the person."""
+        in_our_language(self)
+        super().format_help(ctx, formatter)
+
+
+def in_our_language(command: click.Command) -> click.Command:
+    """Return *command* with its help, and that of its options, in the language of the person."""
+    if not is_english():
+        command.help = _(command.help or "")
+        for option in command.params:
+            if isinstance(option, click.Option) and option.help:
+                option.help = _(option.help)
+    return command
 
 
 @click.group(
@@ -106,6 +123,7 @@ def leftfold(ctx: click.Context, /, **flags: Any) -> None:
 def main() -> NoReturn:
     """Run the command line; errors are a line or two, and a traceback only if it is asked for."""
     try:
+        is_english()  # click's own messages, too
         code = leftfold.main(prog_name="leftfold", standalone_mode=False)
     except click.ClickException as error:
         error.show()
@@ -122,8 +140,9 @@ def main() -> NoReturn:
 
         if os.environ.get("LEFTFOLD_DEBUG"):
             raise
-        bug = f"unexpected error: {type(error).__name__}: {error}".partition("\n")[0]
-        hint = "(this is a bug; with LEFTFOLD_DEBUG=1 it shows where)"
+        what = f"{type(error).__name__}: {error}".partition("\n")[0]
+        bug = _("unexpected error: {what}").format(what=what)
+        hint = _("(this is a bug; with LEFTFOLD_DEBUG=1 it shows where)")
         message, exit_code = explanation(error) or (f"{bug}\n{hint}", FAILED)
         click.echo(f"leftfold: {plain(message)}", err=True)
         sys.exit(exit_code)

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDict
 
 from app.errors import UsageError
+from app.i18n import _
 from app.settings import (
     SMALLEST_WINDOW,
     USER_FILE,
@@ -170,7 +171,11 @@ def _checked(path: Path) -> dict[str, Any]:
         key = ".".join(map(str, problem["loc"]))
         if problem["type"] == "extra_forbidden":
             near = suggestion(key, tuple(Keys.model_fields))
-            raise UsageError(f"{path}: there is no setting {key!r}; {near}") from error
+            raise UsageError(
+                _("{path}: there is no setting {key!r}; {near}").format(
+                    path=path, key=key, near=near
+                )
+            ) from error
         raise UsageError(f"{path}: {key} = {problem['input']!r}: {_what(problem)}") from error
     return said
 
@@ -179,16 +184,24 @@ def _checked_project(path: Path) -> dict[str, Any]:
     said = from_file(path)
     for key in said:
         if key in USERS_OWN:
-            raise UsageError(f"{path}: {key!r} is for the user's own settings, not for a project's")
+            raise UsageError(
+                _("{path}: {key!r} is for the user's own settings, not for a project's").format(
+                    path=path, key=key
+                )
+            )
     said = _checked(path)
     if said.get("read_only") is False:
-        raise UsageError(f"{path}: a project may switch read_only on, not off")
+        raise UsageError(_("{path}: a project may switch read_only on, not off").format(path=path))
     for key in ("system_prompt", "append_system_prompt"):
         text = said.get(key) or ""
         inside = path.parent.resolve()
         named = inside / Path(text[1:]).expanduser()
         if text.startswith("@") and inside not in named.resolve().parents:
-            raise UsageError(f"{path}: {key}: {text!r} lies outside the project")
+            raise UsageError(
+                _("{path}: {key}: {text!r} lies outside the project").format(
+                    path=path, key=key, text=text
+                )
+            )
     return _with_paths(said, path.parent)
 
 
@@ -201,19 +214,19 @@ def _with_paths(said: dict[str, Any], folder: Path) -> dict[str, Any]:
     return said
 
 
-def _what(problem: ErrorDetails) -> str:
+def _what(problem: ErrorDetails) -> str:  # noqa: PLR0911 - a table
     """Return what is wrong, in our words where pydantic's are not for people."""
     match problem["type"]:
         case "greater_than_equal":
-            return f"give a number of tokens, at least {SMALLEST_WINDOW}"
+            return _("give a number of tokens, at least {least}").format(least=SMALLEST_WINDOW)
         case "int_parsing" | "int_type":
-            return f"give a number of tokens, at least {SMALLEST_WINDOW}"
+            return _("give a number of tokens, at least {least}").format(least=SMALLEST_WINDOW)
         case "literal_error":
-            return f"choose one of {problem['ctx']['expected']}"
+            return _("choose one of {names}").format(names=problem["ctx"]["expected"])
         case "bool_type" | "bool_parsing":
-            return "it is either true or false"
+            return _("it is either true or false")
         case "string_type":
-            return "it has to be text"
+            return _("it has to be text")
         case "value_error":
             return str(problem["ctx"]["error"])
         case _:

@@ -99,6 +99,7 @@ class Driver:
         self._since = 0
         self._line = 0
         self._exit_code: int | None = None
+        self._is_leaving = False
 
     async def run(self) -> int:
         """Do what the lines say until they end; return the exit code."""
@@ -196,7 +197,7 @@ class Driver:
         talk = self._at_hand.conversation
         happened(result_of(talk, self._since))
         is_done = not turn.cancelled() and turn.result() == "done"
-        if is_done and talk.queue and self._exit_code in (None, DONE):
+        if is_done and talk.queue and not self._is_leaving:
             version, text = next(iter(talk.queue.items()))
             self._at_hand.record(lambda talk: talk.withdraw_prompt(version))
             await self._begin(self._agent.run_turn(text))
@@ -207,6 +208,7 @@ class Driver:
             self._turn.cancel()
 
     def _leave(self, code: int) -> None:
+        self._is_leaving = True
         if not self._exit_code:
             self._exit_code = code
         self._interrupt()

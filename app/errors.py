@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from eventsourcing.persistence import PersistenceError
 
+from app.i18n import _
 from domain.errors import ConversationError
 from infrastructure.errors import ModelError, StoreError
 
@@ -39,7 +40,11 @@ class NoSuchConversationError(AppError):
     """An id that matches no conversation."""
 
     def __init__(self, wanted: str) -> None:
-        super().__init__(f"no conversation matches {wanted!r}; `leftfold list --all` shows all")
+        super().__init__(
+            _("no conversation matches {wanted!r}; `leftfold list --all` shows all").format(
+                wanted=wanted
+            )
+        )
 
 
 class AmbiguousIdError(AppError):
@@ -47,8 +52,12 @@ class AmbiguousIdError(AppError):
 
     def __init__(self, wanted: str, matches: Sequence[UUID]) -> None:
         some = ", ".join(str(match) for match in matches[:3])
-        more = f" and {len(matches) - 3} more" if len(matches) > 3 else ""  # noqa: PLR2004
-        super().__init__(f"{wanted!r} matches {len(matches)} conversations: {some}{more}")
+        more = _(" and {more} more").format(more=len(matches) - 3) if len(matches) > 3 else ""  # noqa: PLR2004
+        super().__init__(
+            _("{wanted!r} matches {matches} conversations: {some}{more}").format(
+                wanted=wanted, matches=len(matches), some=some, more=more
+            )
+        )
 
 
 class DirectoryGoneError(AppError):
@@ -56,8 +65,10 @@ class DirectoryGoneError(AppError):
 
     def __init__(self, gone: str, here: str) -> None:
         super().__init__(
-            f"the directory of this conversation is gone: {gone}; "
-            f"with --here its tools run in {here}"
+            _(
+                "the directory of this conversation is gone: {gone}; with --here its tools "
+                "run in {here}"
+            ).format(gone=gone, here=here)
         )
 
 
@@ -65,7 +76,11 @@ class LockedConversationError(AppError):
     """A conversation of which nothing can be read with the cipher and compressor of this run."""
 
     def __init__(self, conversation_id: UUID, reason: str) -> None:
-        super().__init__(f"conversation {conversation_id} {reason}")
+        super().__init__(
+            _("conversation {conversation_id} {reason}").format(
+                conversation_id=conversation_id, reason=reason
+            )
+        )
 
 
 class NotRecordedError(AppError):
@@ -77,8 +92,10 @@ class ChangedElsewhereError(NotRecordedError):
 
     def __init__(self, conversation_id: UUID) -> None:
         super().__init__(
-            f"conversation {conversation_id} was changed by another program meanwhile: "
-            "nothing was added; it has been read again"
+            _(
+                "conversation {conversation_id} was changed by another program meanwhile: "
+                "nothing was added; it has been read again"
+            ).format(conversation_id=conversation_id)
         )
 
 
@@ -93,7 +110,10 @@ class NoCredentialsError(UsageError):
 
     def __init__(self) -> None:
         super().__init__(
-            "no ANTHROPIC_API_KEY is set; set one, or use --offline for the built-in offline model"
+            _(
+                "no ANTHROPIC_API_KEY is set; set one, or use --offline for the built-in "
+                "offline model"
+            )
         )
 
 
@@ -108,6 +128,6 @@ def explanation(error: BaseException) -> tuple[str, int] | None:
         case StoreError() | ModelError() | ConversationError() | PersistenceError():
             return str(error) or type(error).__name__, FAILED
         case OSError():
-            return f"{error.filename or 'system error'}: {error.strerror or error}", FAILED
+            return f"{error.filename or _('system error')}: {error.strerror or error}", FAILED
         case _:
             return None

@@ -79,7 +79,7 @@ def context_files(home: Path, cwd: str) -> tuple[ContextFile, ...]:
     found = []
     for folder in dict.fromkeys(folders):
         is_trusted = folder in (home, inside) or inside in folder.parents
-        found += [file for file in _in_folder(folder, is_trusted=is_trusted)]
+        found += list(_in_folder(folder, is_trusted=is_trusted))
     return tuple(found)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app.errors import DONE, FAILED
+from app.i18n import _
 from app.repl.plain import plain
 from domain.events import MessageAppended
 from domain.projections.usage import total
@@ -163,9 +164,14 @@ def _print_result(result: JsonObject, output: str) -> None:
     if "error" in result:
         click.echo(f"leftfold: {plain(result['error']['message'])}", err=True)
     elif result["outcome"] == "interrupted":
-        click.echo("leftfold: interrupted", err=True)
+        click.echo(_("leftfold: interrupted"), err=True)
     elif result["stop_reason"] not in ("end_turn", "stop_sequence"):
-        click.echo(f"leftfold: the answer stopped early ({result['stop_reason']})", err=True)
+        click.echo(
+            _("leftfold: the answer stopped early ({stop_reason})").format(
+                stop_reason=result["stop_reason"]
+            ),
+            err=True,
+        )
 
 
 def happened(value: JsonObject) -> None:

@@ -8,6 +8,7 @@ the text in them, which becomes a note. A proof (request digest) that the loss b
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from bisect import bisect_left
@@ -17,13 +18,14 @@ import msgspec
 from eventsourcing.persistence import StoredEvent
 from uuid_utils.compat import uuid7
 
-from app.errors import AppError
+from app.errors import AppError, LockedConversationError
 from domain import events
 from domain.conversation import OUTCOME_UNKNOWN, Conversation
 from domain.events import TOPICS, Entry, MessageAppended, Unrecognised
 from domain.projections.digests import Digests
 from domain.text import decoded, valid
 from infrastructure.jsonl import line as lines_
+from infrastructure.mapper import LOCKED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -44,6 +46,7 @@ _SHORTEST_TEXT = 4
 _VERSION = re.compile(rb'"v"\s*:\s*(\d{1,10})\b')
 _TOPIC = re.compile(rb'"topic"\s*:\s*"(\w{1,40})"')
 _STATE = re.compile(rb'"state"\s*:\s*(?=\{)')
+_STATE64 = re.compile(rb'"state64"\s*:\s*"([A-Za-z0-9+/]+=*)"')
 _ROLE = re.compile(r'"role"\s*:\s*"(user|assistant)"')
 _TEXTS = re.compile(
     r'"(?:text|content|summary|system|command|thinking|name)"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL
@@ -117,11 +120,14 @@ def recover(conversations: Conversations, conversation_id: UUID, *, cwd: str) ->
 
     Raises:
         NothingToRecoverError: nothing can be saved; nothing was written.
+        LockedConversationError: it can only be read with another cipher or compressor.
         LogMissingError: there is no such log.
         NewerFormatError: a newer version wrote it.
     """
     salvage = _Salvage(conversations, conversation_id)
-    if not salvage.items:
+    if salvage.locked and not salvage.whole:
+        raise LockedConversationError(conversation_id, LOCKED)
+    if not salvage.has_something:
         raise NothingToRecoverError(conversation_id)
     clock = conversations.clock()
     new = _NewConversation(uuid7(), conversation_id, clock, hurt_end=salvage.hurt_end)
@@ -150,7 +156,7 @@ class _Salvage:
     def __init__(self, conversations: Conversations, conversation_id: UUID) -> None:
         self.id = conversation_id
         self.fates: list[Fate] = []
-        self.hurt_end = False
+        self.hurt_end = self.locked = False
         self.whole = 0
         self._mapper = conversations.mapper
         self._found: list[_Item] = []
@@ -161,6 +167,13 @@ class _Salvage:
             self._take_events(self._event_of(line) for line in found.lines)
             self._take_damages(found, found.path.read_bytes())
         self.items = sorted(self._found, key=lambda item: item[:2])
+
+    @property
+    def has_something(self) -> bool:
+        """Whether there is an event, or words that a person or the model said."""
+        return self.whole > 0 or any(
+            isinstance(item.what, _Text) and item.what.visible for item in self.items
+        )
 
     def missing(self) -> Iterator[tuple[Version, Version]]:
         """Yield the ranges of versions of which nothing at all was saved."""
@@ -182,9 +195,12 @@ class _Salvage:
         for event in stream:
             version = event.originator_version
             if isinstance(event, Unrecognised):
+                self.locked |= event.reason == LOCKED
                 kept = _text_in(event.state) or _raw_text(event)
-                self._found.append(_Item(version, 0, kept))
-                self.fates.append(Fate(None, None, version, event.reason, "saved as a note"))
+                fate = "saved as a note" if kept else "lost"
+                if kept:
+                    self._found.append(_Item(version, 0, kept))
+                self.fates.append(Fate(None, None, version, event.reason, fate))
             else:
                 self.whole += 1
                 self._found.append(_Item(version, 0, event))
@@ -264,21 +280,25 @@ class _Salvage:
 
         Its version is 0 if that cannot be read.
         """
-        start = _STATE.search(raw)
+        start = _STATE.search(raw) or _STATE64.search(raw)
         if start is None:
             return None
-        try:  # characters are bytes, so the end is an offset
-            text = str(raw[start.end() :], "latin-1")
-            _, length = json.JSONDecoder(strict=False).raw_decode(text)
-            state = raw[start.end() : start.end() + length]
-            keys = decoded(state).keys()
+        try:
+            if start.re is _STATE64:
+                state = base64.b64decode(start[1], validate=True)
+                keys: Iterable[str] = ()
+            else:  # characters are bytes, so the end is an offset
+                text = str(raw[start.end() :], "latin-1")
+                _, length = json.JSONDecoder(strict=False).raw_decode(text)
+                state = raw[start.end() : start.end() + length]
+                keys = decoded(state).keys()
         except (ValueError, RecursionError, AttributeError):
             return None
         head = raw[: start.start()]
         number, named = _VERSION.search(head), _TOPIC.search(head)
         topic = named[1].decode() if named else ""
         if topic not in TOPICS:
-            topic = next((name for name, needed in _KINDS if needed <= keys), "")
+            topic = next((name for name, needed in _KINDS if needed <= set(keys)), "")
         event = self._event(int(number[1]) if number else 0, topic, state)
         return None if isinstance(event, Unrecognised) else event
 
@@ -305,7 +325,9 @@ def _unescaped(text: str) -> str:
     return text
 
 
-def _raw_text(event: Unrecognised) -> _Text:
+def _raw_text(event: Unrecognised) -> _Text | None:
+    if decoded(event.state) is None:
+        return None
     shown = event.state.decode("utf-8", "replace")
     return _Text("", valid(f"{event.topic}: {shown}"), visible=False)
 

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from app.errors import AmbiguousIdError, NoSuchConversationError, UsageError
+from app.i18n import _
 from domain.errors import UnknownEntryError
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ def split(reference: str) -> tuple[str, str | None]:
     """Return the ID and the ENTRY of ``ID[@ENTRY]``."""
     wanted, at, entry = reference.partition("@")
     if at and not entry:
-        raise UsageError(f"{reference!r}: what follows the @ is missing")
+        raise UsageError(
+            _("{reference!r}: what follows the @ is missing").format(reference=reference)
+        )
     return wanted, entry or None
 
 
@@ -40,9 +43,17 @@ def conversation_id(conversations: Conversations, wanted: str) -> UUID:
     """
     wanted = wanted.lower()
     if re.fullmatch(r"[0-9a-f-]+", wanted) is None:
-        raise UsageError(f"{wanted!r} is not a part of an id: ids have only 0-9, a-f and -")
+        raise UsageError(
+            _("{wanted!r} is not a part of an id: ids have only 0-9, a-f and -").format(
+                wanted=wanted
+            )
+        )
     if len(wanted) < SHORTEST:
-        raise UsageError(f"{wanted!r} is too short: give at least {SHORTEST} characters of the id")
+        raise UsageError(
+            _("{wanted!r} is too short: give at least {shortest} characters of the id").format(
+                wanted=wanted, shortest=SHORTEST
+            )
+        )
     matches = [
         found
         for found in conversations.ids()
@@ -67,7 +78,7 @@ def entry_version(conversation: Conversation, wanted: str) -> Version:
     if re.fullmatch(r"-?\d+", wanted) is None:
         labelled = [version for version, label in conversation.labels.items() if label == wanted]
         if not labelled:
-            raise UsageError(f"no entry has the label {wanted!r}")
+            raise UsageError(_("no entry has the label {wanted!r}").format(wanted=wanted))
         return labelled[-1]
     number = int(wanted)
     path = conversation.path(conversation.leaf)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from app.errors import DirectoryGoneError
+from app.i18n import _
 from app.repl.plain import plain
 from domain.events import Started
 
@@ -44,8 +45,10 @@ def where(
         return "here"
     if not is_asked:
         raise DirectoryGoneError(gone, chosen.cwd)
-    click.echo(f"The directory of this conversation is gone: {plain(gone)}", err=True)
-    question = f"Go on in {plain(chosen.cwd)}, or in a copy there"
+    click.echo(
+        _("The directory of this conversation is gone: {gone}").format(gone=plain(gone)), err=True
+    )
+    question = _("Go on in {cwd}, or in a copy there").format(cwd=plain(chosen.cwd))
     choices: list[Choice] = ["here", "fork", "cancel"]
     picked: Choice = click.prompt(question, type=click.Choice(choices), default="cancel", err=True)
     return picked

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.errors import UsageError
+from app.i18n import _
 from domain.conversation import THINKING_LEVELS
 from infrastructure.model.environment import DEFAULT_MODEL
 
@@ -103,7 +104,11 @@ def talk_settings(
 def _settings(said: Mapping[str, Any], flags: Mapping[str, Any], **others: Any) -> Settings:
     thinking = flags.get("thinking")
     if thinking is not None and thinking not in THINKING_LEVELS:
-        raise UsageError(f"--thinking {thinking!r}: choose one of {', '.join(THINKING_LEVELS)}")
+        raise UsageError(
+            _("--thinking {thinking!r}: choose one of {thinking_levels}").format(
+                thinking=thinking, thinking_levels=", ".join(THINKING_LEVELS)
+            )
+        )
     folder = store_folder(said.get("store"))
     environment = {"LEFTFOLD_STORE": str(folder)}
     if said.get("durability"):
@@ -148,7 +153,7 @@ def working_directory() -> str:
     try:
         return str(Path.cwd())
     except FileNotFoundError:
-        raise UsageError("the working directory is gone; go to another one first") from None
+        raise UsageError(_("the working directory is gone; go to another one first")) from None
 
 
 def project_file() -> Path | None:
@@ -188,7 +193,9 @@ def from_file(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{path}: this is no TOML: {error}") from error
+        raise UsageError(
+            _("{path}: this is no TOML: {error}").format(path=path, error=error)
+        ) from error
 
 
 def is_more_than_plain() -> bool:
@@ -203,7 +210,11 @@ def _said_plainly(flags: Mapping[str, Any]) -> dict[str, Any]:
     said = {key: value for key, value in from_file(file).items() if key in _PLAIN}
     for key, value in said.items():
         if not isinstance(value, str):
-            raise UsageError(f"{file}: {key} has to be text, not {value!r}")
+            raise UsageError(
+                _("{file}: {key} has to be text, not {value!r}").format(
+                    file=file, key=key, value=value
+                )
+            )
     environment = {key: value for key, value in from_environment().items() if key in _READ_HERE}
     said |= environment | {key: value for key, value in flags.items() if value}
     if window := said.get("context_window"):
@@ -236,17 +247,19 @@ def _offered(names: Sequence[str] | None, *, is_reading: bool) -> tuple[str, ...
     if is_reading:
         left = tuple(name for name in left if name in READING_TOOLS)
     if not left:
-        raise UsageError("these settings leave no tool at all; `leftfold config` shows them")
+        raise UsageError(_("these settings leave no tool at all; `leftfold config` shows them"))
     return left
 
 
 def wrong_tools(names: Sequence[str]) -> str | None:
     """Return what is wrong with these names of tools, if something is."""
     if not names:
-        return f"name at least one of {', '.join(TOOL_NAMES)}"
+        return _("name at least one of {names}").format(names=", ".join(TOOL_NAMES))
     for name in names:
         if name not in TOOL_NAMES:
-            return f"there is no tool {name!r}; {suggestion(name, TOOL_NAMES)}"
+            return _("there is no tool {name!r}; {near}").format(
+                name=name, near=suggestion(name, TOOL_NAMES)
+            )
     return None
 
 
@@ -255,13 +268,18 @@ def suggestion(wrong: str, names: Sequence[str]) -> str:
     import difflib  # noqa: PLC0415 - only for mistakes
 
     near = difflib.get_close_matches(wrong, names, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}"
+    if near:
+        return _("did you mean {name!r}?").format(name=near[0])
+    return _("there are: {names}").format(names=", ".join(names))
 
 
 def _number_of_tokens(said: str) -> int:
     if not said.isdecimal() or int(said) < SMALLEST_WINDOW:
         raise UsageError(
-            f"LEFTFOLD_CONTEXT_WINDOW={said!r}: give a number of tokens, at least {SMALLEST_WINDOW}"
+            _(
+                "LEFTFOLD_CONTEXT_WINDOW={said!r}: give a number of tokens, at least "
+                "{smallest_window}"
+            ).format(said=said, smallest_window=SMALLEST_WINDOW)
         )
     return int(said)
 

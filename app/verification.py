@@ -17,8 +17,9 @@ from domain.conversation import Conversation
 from domain.events import Entry, MessageAppended, Unrecognised
 from domain.projections.context import PROJECTION
 from domain.projections.digests import Digests
-from infrastructure.errors import StoreError
+from infrastructure.errors import LogMissingError, StoreError
 from infrastructure.jsonl.notification_log import MAGIC, RECORD
+from infrastructure.jsonl.store import SUFFIX, TRASH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -218,6 +219,10 @@ def _of_order(store: Store, conversation: UUID, places: list[tuple[int, Version]
     """Compare the records of one conversation with its log."""
     try:
         lines = store.inspect(conversation).lines
+    except LogMissingError as error:
+        if any((store.path / TRASH).glob(f"{conversation}{SUFFIX}*")):
+            return []  # deleted on purpose
+        return [_wrong_order(f"{len(places)} events of a log that is gone: {error}")]
     except StoreError as error:
         return [_wrong_order(f"{len(places)} events of a log that cannot be read: {error}")]
     believed = {(line.offset, line.version) for line in lines}

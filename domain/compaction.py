@@ -94,7 +94,7 @@ def context_tokens(conversation: Conversation) -> int:
     that was cut short (case K4).
     """
     since = 0
-    for entry in reversed(conversation.path(conversation.leaf)):
+    for entry in conversation.backwards(conversation.leaf):
         if isinstance(entry, Compacted):
             break
         counted = _counted(entry)

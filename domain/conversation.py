@@ -20,7 +20,7 @@ from domain.raw_messages import JsonObject, tool_result_message, user_message
 from domain.text import valid, valid_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
     from domain.messages import ToolUseBlock
@@ -204,6 +204,12 @@ class Conversation(BaseAggregate[UUID]):
             raise UnknownEntryError(leaf)
         return tuple(self.entries[version] for version in tree.path(self.parents, leaf))
 
+    def backwards(self, leaf: Version | None) -> Iterator[Entry]:
+        """Yield the entries from *leaf* to the root, for whoever stops long before."""
+        while leaf is not None:
+            yield self.entries[leaf]
+            leaf = self.parents[leaf]
+
     def open_calls(self) -> tuple[ToolUseBlock, ...]:
         """Return the calls of the newest assistant message that have no result yet, in order."""
         return self._newest_calls()[1]
@@ -257,15 +263,15 @@ class Conversation(BaseAggregate[UUID]):
 
     # -- commands ------------------------------------------------------------------------------
 
-    def append_prompt(self, text: str) -> None:
-        """Append what the user says.
+    def append_prompt(self, text: str, attachments: Sequence[JsonObject] = ()) -> None:
+        """Append what the user says, and the content blocks that go with it.
 
         Raises:
             InvalidCommandError: *text* is blank; the API would refuse it (case B4).
         """
         if not text.strip():
             raise InvalidCommandError("A prompt needs some text.")
-        self._append(events.MessageAppended, message=_raw(user_message(text)))
+        self._append(events.MessageAppended, message=_raw(user_message(text, attachments)))
 
     def append_answer(
         self,

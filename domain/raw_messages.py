@@ -5,7 +5,10 @@ What is here needs no pydantic: folding a log and projecting a context cost no m
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Json: TypeAlias = Any
 JsonObject: TypeAlias = dict[str, Any]
@@ -18,9 +21,9 @@ def blocks_of(content: Json) -> list[Json]:
     return list(content) if isinstance(content, list | tuple) else []
 
 
-def user_message(text: str) -> JsonObject:
-    """Return the raw message in which a user says *text*."""
-    return {"role": "user", "content": [{"type": "text", "text": text}]}
+def user_message(text: str, attachments: Iterable[JsonObject] = ()) -> JsonObject:
+    """Return the raw message in which a user says *text*; *attachments* are blocks after it."""
+    return {"role": "user", "content": [{"type": "text", "text": text}, *attachments]}
 
 
 def tool_result_message(

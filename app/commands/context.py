@@ -7,6 +7,7 @@ import json
 import click
 
 from app import bootstrap, references
+from app.i18n import _
 from app.repl.plain import plain
 from app.requests import request_for
 from app.settings import settings
@@ -32,5 +33,7 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
     else:
         click.echo(plain(json.dumps(request.body, ensure_ascii=False, indent=2)))
     if request.recorded_digest not in (None, digest(request.body)):
-        click.echo("leftfold: this is NOT the request that was sent: its digest differs", err=True)
+        click.echo(
+            _("leftfold: this is NOT the request that was sent: its digest differs"), err=True
+        )
         raise SystemExit(1)

@@ -9,7 +9,7 @@ import click
 
 from app import bootstrap, references
 from app.errors import NoCredentialsError
-from app.settings import settings
+from app.settings import settings, talk_settings
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def command(store: str | None, *, reference: str, compact: bool, offline: bool) -> None:
     """Copy a conversation up to ENTRY (or all of it), and print the id of the copy."""
     wanted, entry = references.split(reference)
-    chosen = settings(store=store, offline=offline)
+    chosen = (talk_settings if compact else settings)(store=store, offline=offline)
     if compact and bootstrap.is_offline(chosen) and not offline:
         raise NoCredentialsError
     with bootstrap.conversations(chosen) as conversations:

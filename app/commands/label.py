@@ -6,6 +6,7 @@ import click
 
 from app import bootstrap, references
 from app.errors import UsageError
+from app.i18n import _
 from app.settings import settings
 
 
@@ -17,7 +18,7 @@ def command(store: str | None, *, reference: str, text: str) -> None:
     """Label an entry; without TEXT the label is taken away."""
     wanted, entry = references.split(reference)
     if entry is None:
-        raise UsageError("say which entry: ID@ENTRY")
+        raise UsageError(_("say which entry: ID@ENTRY"))
     with bootstrap.conversations(settings(store=store)) as conversations:
         at_hand = conversations.open(references.conversation_id(conversations, wanted))
         target = references.entry_version(at_hand.conversation, entry)

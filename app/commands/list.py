@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app import bootstrap
+from app.i18n import _
 from app.repl.plain import plain
 from app.settings import settings
 from domain.projections.catalogue import row
@@ -54,7 +55,10 @@ def command(store: str | None, *, everywhere: bool, search: str | None, as_json:
     for each in found:
         click.echo(json.dumps(_object(each)) if as_json else _line(each, everywhere=everywhere))
     if not found and not as_json:
-        click.echo("no conversations" + ("" if everywhere else " here (--all shows all)"), err=True)
+        nothing = (
+            _("no conversations") if everywhere else _("no conversations here (--all shows all)")
+        )
+        click.echo(nothing, err=True)
 
 
 def _line(each: Row, *, everywhere: bool) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app import bootstrap, references
+from app.i18n import _
 from app.repl.plain import plain
 from app.settings import settings
 from domain import tree
@@ -73,7 +74,12 @@ def _object(used: Usage) -> dict[str, object]:
 def text_of(found: dict[str, object]) -> str:
     """Return the statistics of one conversation for people."""
     head = f"{found['id']}  {plain(str(found['name'] or ''))}".rstrip()
-    lines = [head, f"  {found['events']} events, {found['messages']} messages on the path"]
+    lines = [
+        head,
+        _("  {events} events, {messages} messages on the path").format(
+            events=found["events"], messages=found["messages"]
+        ),
+    ]
     rows: list[tuple[str, object]] = [("total", found["total"])]
     for group, title in (("models", ""), ("branches", "branch ending at ")):
         items = found[group]
@@ -90,8 +96,12 @@ def _row(name: str, used: object) -> str:
     sent = tokens.get("input_tokens", 0) + read + tokens.get("cache_creation_input_tokens", 0)
     parts = [f"{sent:,} tokens in", f"{tokens.get('output_tokens', 0):,} out"]
     if share:
-        parts.append(f"{share:.0%} from the cache")
-    parts.append(f"{used['tool_calls']} tool calls ({used['failed_calls']} failed)")
+        parts.append(_("{share:.0%} from the cache").format(share=share))
+    parts.append(
+        _("{tool_calls} tool calls ({failed_calls} failed)").format(
+            tool_calls=used["tool_calls"], failed_calls=used["failed_calls"]
+        )
+    )
     parts.append(f"{used['seconds']:.1f} s")
-    parts.append("cost unknown" if cost is None else f"${cost:.4f}")
+    parts.append(_("cost unknown") if cost is None else f"${cost:.4f}")
     return f"  {name:24} " + ", ".join(parts)

@@ -12,6 +12,7 @@ import click
 from app import bootstrap, one_turn, references, relocation
 from app.commands.list import rows
 from app.errors import DONE, DirectoryGoneError, NoCredentialsError, UsageError
+from app.i18n import _
 from app.instructions import context_files
 from app.repl.approval import AllowAll, RefuseAll
 from app.repl.plain import one_line, plain
@@ -21,6 +22,7 @@ from infrastructure.errors import LeaseHeldError
 from infrastructure.model.client import preload
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from uuid import UUID
 
     from app.application import Conversations, OpenConversation
@@ -48,10 +50,10 @@ def run(
 ) -> int:
     """Run the REPL, one turn, or what a program says; return the exit code."""
     if sum((go_on, resume is not None, fork_of is not None)) > 1:
-        raise UsageError("-c, -r and --fork exclude one another")
+        raise UsageError(_("-c, -r and --fork exclude one another"))
     is_driven = input_ == "stream-json"
     if is_driven and prompt is not None:
-        raise UsageError("-p and --input stream-json exclude one another")
+        raise UsageError(_("-p and --input stream-json exclude one another"))
     chosen = talk_settings(**flags)
     text = None if prompt is None else _prompt(prompt)
     interactive = text is None and not is_driven and sys.stdin is not None and sys.stdin.isatty()
@@ -76,7 +78,7 @@ def _prompt(given: str) -> str:
         data = b"" if sys.stdin is None else sys.stdin.buffer.read()
         text = data.decode("utf-8", "replace").rstrip("\r\n")
     if not text.strip():
-        raise UsageError("-p needs a prompt with some text in it")
+        raise UsageError(_("-p needs a prompt with some text in it"))
     return text
 
 
@@ -128,11 +130,13 @@ def _instead(
     """
     assert wanted is not None
     if not is_asked or sys.stdin is None or not sys.stdin.isatty():
-        click.echo(f"leftfold: to go on in a copy, use --fork {wanted}", err=True)
+        click.echo(
+            _("leftfold: to go on in a copy, use --fork {wanted}").format(wanted=wanted), err=True
+        )
         raise held
     click.echo(str(held), err=True)
     choices = click.Choice(["fork", "look", "leave"])
-    match click.prompt("Go on in a copy, or only look", type=choices, default="fork", err=True):
+    match click.prompt(_("Go on in a copy, or only look"), type=choices, default="fork", err=True):
         case "fork":
             return conversations.fork(wanted)
         case "look":
@@ -147,11 +151,13 @@ def _instead(
 async def _repl(workshop: Workshop, at_hand: OpenConversation) -> int:
     # The prompt and its colours take a tenth of a second to import: not for -p.
     from app.repl.approval import AskingApprover  # noqa: PLC0415
+    from app.repl.completion import PromptCompleter  # noqa: PLC0415
     from app.repl.console import console, is_fancy  # noqa: PLC0415
     from app.repl.loop import ReplContext  # noqa: PLC0415
     from app.repl.loop import run as run_repl  # noqa: PLC0415
     from app.repl.prompt import is_interactive, prompts  # noqa: PLC0415
     from app.repl.screen import RichScreen  # noqa: PLC0415
+    from app.repl.status import StatusLine  # noqa: PLC0415
     from app.repl.typing_line import TypingLine  # noqa: PLC0415
 
     asyncio.get_running_loop().call_later(_PROMPT_FIRST, preload)
@@ -163,16 +169,28 @@ async def _repl(workshop: Workshop, at_hand: OpenConversation) -> int:
             return allow_all
         return AskingApprover(terminal) if is_interactive() else refuse_all
 
+    status, completer = StatusLine(workshop), PromptCompleter(workshop)
+    is_rich = is_fancy(terminal) and is_interactive()
+
+    def look_at(at_hand: OpenConversation) -> None:
+        status.look_at(at_hand)
+        completer.look_at(at_hand)
+
     return await run_repl(
         ReplContext(
             console=terminal,
             screen=RichScreen(terminal),
-            prompts=prompts(workshop.settings.home / "history"),
+            prompts=prompts(
+                workshop.settings.home / "history",
+                completer=completer if is_rich else None,
+                toolbar=status if is_rich else None,
+            ),
             workshop=workshop,
             at_hand=at_hand,
             make_approver=approver,
             banner=banner(workshop, at_hand.conversation),
-            line=TypingLine() if is_fancy(terminal) and is_interactive() else None,
+            on_switch=look_at,
+            line=TypingLine() if is_rich else None,
             is_debugging=bool(os.environ.get("LEFTFOLD_DEBUG")),
         )
     )
@@ -182,30 +200,51 @@ def banner(workshop: Workshop, talk: Conversation) -> str:
     """Return what the REPL says first: who answers, where, what was restored, what is damaged."""
     settings = workshop.settings
     cwd = bootstrap.working_directory(talk, settings.cwd)
-    lines = [f"leftfold {bootstrap.VERSION} · {plain(str(talk.model))} · {plain(cwd)}"]
+    lines = [
+        _("leftfold {version} · {model} · {cwd}").format(
+            version=bootstrap.VERSION, model=plain(str(talk.model)), cwd=plain(cwd)
+        )
+    ]
     if bootstrap.is_offline(settings):
-        why = "--offline" if settings.offline else "no ANTHROPIC_API_KEY is set"
+        why = "--offline" if settings.offline else _("no ANTHROPIC_API_KEY is set")
         lines.append(
-            f"Offline ({why}): the built-in offline model answers. Try: list the files here"
+            _(
+                "Offline ({why}): the built-in offline model answers. Try: list the files here"
+            ).format(why=why)
         )
     if not talk.pending_events:
-        lines.append(f"Restored {len(talk.messages())} messages ({talk.id})")
-    if talk.cwd not in (None, settings.cwd):
-        gone = "" if talk.cwd == cwd else f", but {plain(str(talk.cwd))} is gone"
         lines.append(
-            f"This conversation belongs to another directory{gone}: tools run in {plain(cwd)}"
+            _("Restored {messages} messages ({id})").format(
+                messages=len(talk.messages()), id=talk.id
+            )
+        )
+    if talk.cwd not in (None, settings.cwd):
+        gone = "" if talk.cwd == cwd else _(", but {cwd} is gone").format(cwd=plain(str(talk.cwd)))
+        lines.append(
+            _("This conversation belongs to another directory{gone}: tools run in {cwd}").format(
+                gone=gone, cwd=plain(cwd)
+            )
         )
     if files := context_files(settings.home, cwd):
-        lines.append("Instructions: " + ", ".join(plain(str(file.path)) for file in files))
+        lines.append(_("Instructions: ") + ", ".join(plain(str(file.path)) for file in files))
+    lines += _state_of(talk)
+    lines.append(_("/help shows the commands, q leaves"))
+    return "\n".join(lines)
+
+
+def _state_of(talk: Conversation) -> Iterator[str]:
+    """Yield a line each for what is queued, and for what is damaged."""
     if talk.queue:
         waiting = "; ".join(one_line(text, 60) for text in talk.queue.values())
-        lines.append(f"Still queued, and said with your next prompt: {waiting}")
+        yield _("Still queued, and said with your next prompt: {waiting}").format(waiting=waiting)
     lost = sum(gap.last - gap.first + 1 for gap in talk.gaps)
     if lost or talk.unrecognised:
-        hurt = f"{lost} events are lost, {len(talk.unrecognised)} cannot be read"
-        lines.append(f"This log is damaged: {hurt}; `leftfold verify {talk.id}` says where")
-    lines.append("/help shows the commands, q leaves")
-    return "\n".join(lines)
+        hurt = _("{lost} events are lost, {unrecognised} cannot be read").format(
+            lost=lost, unrecognised=len(talk.unrecognised)
+        )
+        yield _("This log is damaged: {hurt}; `leftfold verify {id}` says where").format(
+            hurt=hurt, id=talk.id
+        )
 
 
 # -- which conversation ------------------------------------------------------------------------
@@ -238,15 +277,32 @@ def _earlier(
 
 def _newest_or_chosen(conversations: Conversations, cwd: str, *, choose: bool) -> UUID | None:
     if choose and (sys.stdin is None or not sys.stdin.isatty()):
-        raise UsageError("-r without an ID needs a terminal to choose at: give an ID, or use -c")
+        raise UsageError(_("-r without an ID needs a terminal to choose at: give an ID, or use -c"))
     here = rows(conversations, cwd=cwd)
     if not here:
-        click.echo("There is no conversation of this directory yet: this is a new one.", err=True)
+        click.echo(
+            _("There is no conversation of this directory yet: this is a new one."), err=True
+        )
         return None
     if not choose:
         return here[0].id
+    if _has_fancy_terminal():
+        from app.repl.picker import Picker  # noqa: PLC0415 - half of the prompt's imports
+
+        picked = asyncio.run(Picker(conversations, cwd).pick())
+        if picked is None:
+            raise click.exceptions.Exit(DONE)
+        return picked
     for number, row in enumerate(here[:20], 1):
         when = row.updated.astimezone().strftime("%Y-%m-%d %H:%M")
         click.echo(f"{number:3}  {when}  {plain(row.title)}", err=True)
-    number = click.prompt("Which", type=click.IntRange(1, min(len(here), 20)), default=1, err=True)
+    number = click.prompt(
+        _("Which"), type=click.IntRange(1, min(len(here), 20)), default=1, err=True
+    )
     return here[number - 1].id
+
+
+def _has_fancy_terminal() -> bool:
+    from app.repl.console import console, is_fancy  # noqa: PLC0415 - rich is not for -c
+
+    return is_fancy(console())

@@ -9,6 +9,7 @@ import click
 from eventsourcing.persistence import PersistenceError
 
 from app import bootstrap, references
+from app.i18n import _
 from app.repl.plain import plain
 from app.settings import settings
 from app.verification import Finding, OrderReport, Report, check_order, verify
@@ -39,8 +40,8 @@ def command(store: str | None, *, ids: tuple[str, ...], as_json: bool) -> None:
     if order is not None and (as_json or order.findings):
         click.echo(json.dumps(_order_object(order)) if as_json else _order_text(order))
     if not as_json:
-        verdict = f"{wrong} with findings" if wrong else "all clean"
-        click.echo(f"{checked} conversations, {verdict}")
+        verdict = _("{wrong} with findings").format(wrong=wrong) if wrong else _("all clean")
+        click.echo(_("{checked} conversations, {verdict}").format(checked=checked, verdict=verdict))
     raise SystemExit(1 if wrong or (order is not None and order.findings) else 0)
 
 
@@ -53,15 +54,19 @@ def _report(conversations: Conversations, conversation_id: UUID) -> Report:
 
 
 def _text(report: Report) -> str:
-    size = "" if report.bytes is None else f", {report.bytes:,} bytes"
+    size = "" if report.bytes is None else _(", {bytes:,} bytes").format(bytes=report.bytes)
     wrong = sum(not finding.is_harmless for finding in report.findings)
-    verdict = f"{wrong} findings" if wrong else "ok"
-    checked = f"{report.events} events{size}, {report.requests_proven} requests proven"
+    verdict = _("{wrong} findings").format(wrong=wrong) if wrong else "ok"
+    checked = _("{events} events{size}, {requests_proven} requests proven").format(
+        events=report.events, size=size, requests_proven=report.requests_proven
+    )
     return "\n".join([f"{report.id}  {checked}: {verdict}", *_rows(report.findings)])
 
 
 def _order_text(order: OrderReport) -> str:
-    head = f"the order of all events, {order.records} records: {len(order.findings)} findings"
+    head = _("the order of all events, {records} records: {findings} findings").format(
+        records=order.records, findings=len(order.findings)
+    )
     return "\n".join([head, *_rows(order.findings)])
 
 

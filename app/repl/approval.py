@@ -9,6 +9,7 @@ import asyncio
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from app.i18n import _
 from app.ports import Approval
 from app.repl.plain import plain
 
@@ -38,8 +39,6 @@ DECLINED = (
     "The user declined this call, and it was not run. Do not make it again in another form; "
     "ask what to do instead, or go on without it."
 )
-_CHOICES = "[y]es / [a]lways in this conversation / [n]o / no, and the [r]eason "
-_COMMAND_CHOICES = "[y]es / [a]lways / always this [c]ommand / [n]o / no, and the [r]eason "
 _SECONDS_FOR_A_WORD = 0.3
 _DECISIONS: dict[str, Answer] = {
     "y": "yes",
@@ -141,11 +140,17 @@ async def ask_why_at_terminal() -> str:
     """Ask for a reason, one line; none if the person gives none."""
     from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415
 
-    session: PromptSession[str] = PromptSession("Why not? ")
+    session: PromptSession[str] = PromptSession(_("Why not? "))
     try:
         return await session.prompt_async(handle_sigint=False)
     except (EOFError, KeyboardInterrupt, OSError):
         return ""
+
+
+def _width(text: str) -> int:
+    from prompt_toolkit.utils import get_cwidth  # noqa: PLC0415
+
+    return get_cwidth(text)
 
 
 class _Question:
@@ -156,10 +161,15 @@ class _Question:
         from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415
 
         columns = get_terminal_size().columns
-        choices = _COMMAND_CHOICES if is_command else _CHOICES
+        choices = (
+            _("[y]es / [a]lways / always this [c]ommand / [n]o / no, and the [r]eason ")
+            if is_command
+            else _("[y]es / [a]lways in this conversation / [n]o / no, and the [r]eason ")
+        )
         self._decisions = _DECISIONS | (_COMMAND_DECISIONS if is_command else {})
-        gap = "? " if len(summary) + len(choices) + len("Allow ? ") < columns - 10 else "?\n"
-        message = [("", "Allow "), ("bold", summary), ("", gap), ("ansigray", choices)]
+        allow = _("Allow ")
+        gap = "? " if _width(allow + summary + choices) < columns - 12 else "?\n"
+        message = [("", allow), ("bold", summary), ("", gap), ("ansigray", choices)]
         self.session: PromptSession[Answer] = PromptSession(
             FormattedText(message), key_bindings=self._keys()
         )

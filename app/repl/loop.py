@@ -12,10 +12,14 @@ import signal
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from app.bootstrap import working_directory
 from app.errors import DONE, FAILED, explanation
+from app.i18n import _
 from app.repl import slash
+from app.repl.attachments import attachments
 from app.repl.console import is_gone, say
 from app.repl.meanwhile import Meanwhile, PausingApprover
 from app.repl.plain import plain
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from app.repl.screen import ReplScreen
     from app.repl.typing_line import TypingLine
     from domain.conversation import Conversation
+    from domain.messages import JsonObject
 
     class TurnScreen(Screen, ReplScreen, Protocol):
         """Who watches turns, and what is between them."""
@@ -63,6 +68,7 @@ class ReplContext:
         make_approver: Makes the approver of a conversation: what it was told once holds in that
             conversation only.
         banner: What is said first.
+        on_switch: Told which conversation is at hand, now and whenever another one is.
         line: What is typed while the agent works is read from here, if anywhere.
         is_debugging: Whether unexpected errors show their traceback.
     """
@@ -74,6 +80,7 @@ class ReplContext:
     at_hand: OpenConversation
     make_approver: Callable[[OpenConversation], Approver]
     banner: str = ""
+    on_switch: Callable[[OpenConversation], None] = lambda _: None
     line: TypingLine | None = None
     is_debugging: bool = False
 
@@ -100,6 +107,7 @@ class Repl:
         self._has_come = False  # whether what was waiting in the conversation was taken up
         self.meanwhile = Meanwhile(self, context.line)
         context.screen.watch(self.meanwhile.refresh)
+        context.on_switch(self.at_hand)
 
     # -- for commands --------------------------------------------------------------------------
 
@@ -114,6 +122,19 @@ class Repl:
         self.at_hand = at_hand
         self._agent = None
         self._has_come = False
+        self.context.on_switch(at_hand)
+
+    @property
+    def is_at_terminal(self) -> bool:
+        """Whether lists to choose from can be shown."""
+        return self.context.line is not None
+
+    def show_past(self) -> None:
+        """Show what was said last."""
+        talk = self.recorded()
+        if talk is not None and (items := transcript(talk, talk.leaf)):
+            show_transcript(self.console, items, last=_RESTORED_ITEMS)
+            self.console.line()
 
     def recorded(self) -> Conversation | None:
         """Return the conversation at hand if the store has it."""
@@ -175,10 +196,7 @@ class Repl:
 
     def _greet(self) -> None:
         """Show what was said before, and below it, next to the prompt, the banner."""
-        talk = self.recorded()
-        if talk is not None and (items := transcript(talk, talk.leaf)):
-            show_transcript(self.console, items, last=_RESTORED_ITEMS)
-            self.console.line()
+        self.show_past()
         if self.context.banner:
             self.say(self.context.banner)
             self.console.line()
@@ -192,7 +210,7 @@ class Repl:
         if talk is None or not self.context.prompts.is_interactive:
             return
         if talk.open_calls() and self._agent_at_hand().is_waiting():
-            self.say("The last turn was waiting for your approval.", "yellow")
+            self.say(_("The last turn was waiting for your approval."), "yellow")
             await self._take_turn(None)
             if self._exit_code is None:
                 self.console.line()
@@ -244,7 +262,7 @@ class Repl:
             self._is_at_work = False
             self.context.screen.rest()
         if not task.done() or task.cancelled():
-            say(self.console, "Interrupted.", "yellow")
+            say(self.console, _("Interrupted."), "yellow")
         elif (error := task.exception()) is not None:
             self._explain(error)
         else:
@@ -276,7 +294,20 @@ class Repl:
     async def _turn(self, prompt: str | None) -> str:
         agent = self._agent_at_hand()
         self.context.screen.turn_started()
-        return await (agent.go_on() if prompt is None else agent.run_turn(prompt))
+        if prompt is None:
+            return await agent.go_on()
+        return await agent.run_turn(prompt, await self._attached(prompt))
+
+    async def _attached(self, prompt: str) -> list[JsonObject]:
+        """Return the blocks of the files that *prompt* mentions; say what became of each."""
+        settings = self.context.workshop.settings
+        cwd = Path(working_directory(self.at_hand.conversation, settings.cwd))
+        blocks: list[JsonObject] = []
+        for path, content, problem in await attachments(prompt, cwd):
+            blocks += content
+            said = f"not attached: {problem}" if problem else f"attached {path}"
+            self.say(said, "yellow" if problem else "dim")
+        return blocks
 
     def _agent_at_hand(self) -> Agent:
         context = self.context
@@ -305,7 +336,7 @@ class Repl:
         messages = talk.messages() if talk else ()
         text = valid(prompt)
         return any(
-            message.originator_version > since and message.view.text == text
+            message.originator_version > since and slash.prompt_of(message) == text
             for message in messages
             if message.role == "user"
         )
@@ -319,11 +350,16 @@ class Repl:
         if told is not None:
             self.say(told[0], "red")
         else:
-            self.say(f"Unexpected error: {type(error).__name__}: {error}", "red")
+            self.say(
+                _("Unexpected error: {name}: {error}").format(
+                    name=type(error).__name__, error=error
+                ),
+                "red",
+            )
         if self.context.is_debugging:
             self.say("".join(traceback.format_exception(error)), "dim")
         elif told is None:
-            self.say("(this is a bug; with LEFTFOLD_DEBUG=1 it shows where)", "dim")
+            self.say(_("(this is a bug; with LEFTFOLD_DEBUG=1 it shows where)"), "dim")
 
     async def _finished(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Run *work* as the task that signals stop, and return it when it is over.
@@ -355,4 +391,5 @@ class Repl:
                 raise
             return
         if talk is not None:
-            say(self.console, f"To resume: leftfold -r {self.at_hand.id}", "dim")
+            way = _("To resume: leftfold -r {id}").format(id=self.at_hand.id)
+            say(self.console, way, "dim")

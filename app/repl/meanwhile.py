@@ -7,8 +7,9 @@ turn leaves undelivered goes back into the next prompt, so that nothing is said 
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from app.errors import explanation
@@ -60,6 +61,7 @@ class Meanwhile:
         self._line = line
         self._is_turn = False
         self._shown: dict[Version, str] = {}
+        self._pressed = asyncio.Event()
 
     @contextmanager
     def reading(self, *, is_turn: bool) -> Iterator[None]:
@@ -77,6 +79,16 @@ class Meanwhile:
     def paused(self) -> AbstractContextManager[None]:
         """Leave the keyboard to somebody else meanwhile."""
         return nullcontext() if self._line is None else self._line.paused()
+
+    async def pressed(self, seconds: float) -> bool:
+        """Wait for *seconds*, or until a key is pressed; return whether one was."""
+        self._pressed.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._pressed.wait(), seconds)
+        if self._pressed.is_set() and self._line is not None:
+            self._line.take()
+            self._show()
+        return self._pressed.is_set()
 
     def refresh(self) -> None:
         """Show what was delivered since, and what is queued still."""
@@ -114,6 +126,7 @@ class Meanwhile:
 
     def changed(self, text: str) -> None:
         """Show the line."""
+        self._pressed.set()
         self._show(text)
 
     def entered(self, text: str) -> None:

@@ -12,19 +12,22 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.filters import is_done
+from prompt_toolkit.filters import Condition, is_done
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
+from prompt_toolkit.styles import Style
 
+from app.repl.completion import is_completable
 from domain.text import valid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+    from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.completion import Completer
     from prompt_toolkit.input import Input
     from prompt_toolkit.key_binding import KeyPressEvent
@@ -35,6 +38,7 @@ _CONTINUATION = "…"
 _LEAVE_HINT = "Ctrl+C again leaves"
 _SECONDS_OF_TYPEAHEAD = 0.25
 _PIECE = 65536
+_SECONDS_FOR_AN_ESCAPE = 0.2
 
 
 class Prompts(Protocol):
@@ -48,10 +52,15 @@ class Prompts(Protocol):
         """Return the next prompt, offering *default* for editing; None to leave."""
 
 
-def prompts(history_file: Path | None, *, completer: Completer | None = None) -> Prompts:
+def prompts(
+    history_file: Path | None,
+    *,
+    completer: Completer | None = None,
+    toolbar: Callable[[], FormattedText] | None = None,
+) -> Prompts:
     """Return the prompts of whoever is at standard input."""
     if is_interactive():
-        return TerminalPrompts(history_file, completer=completer)
+        return TerminalPrompts(history_file, completer=completer, toolbar=toolbar)
     return LinePrompts()
 
 
@@ -73,6 +82,7 @@ class TerminalPrompts:
         history_file: Path | None,
         *,
         completer: Completer | None = None,
+        toolbar: Callable[[], FormattedText] | None = None,
         source: Input | None = None,
         output: Output | None = None,
     ) -> None:
@@ -85,6 +95,9 @@ class TerminalPrompts:
             prompt_continuation=_continuation,
             history=history,
             completer=completer,
+            complete_while_typing=Condition(self._asks_for_a_menu),
+            bottom_toolbar=toolbar,
+            style=Style.from_dict({"bottom-toolbar": "noreverse ansibrightblack"}),
             key_bindings=self._keys(),
             placeholder=self._hint,
             enable_open_in_editor=True,
@@ -93,6 +106,7 @@ class TerminalPrompts:
             output=output,
         )
         self._session.default_buffer.on_text_changed += self._stay
+        self._session.app.ttimeoutlen = _SECONDS_FOR_AN_ESCAPE
 
     async def read(self, default: str = "") -> str | None:
         """Return what the person typed; None if they leave."""
@@ -108,19 +122,30 @@ class TerminalPrompts:
     def _begin(self) -> None:
         self._began = monotonic()
 
+    def _asks_for_a_menu(self) -> bool:
+        return is_completable(self._session.default_buffer.document.text_before_cursor)
+
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
+        is_empty = Condition(lambda: not self._session.default_buffer.text)
 
         @keys.add("enter", filter=~is_done)
         def enter(event: KeyPressEvent) -> None:
+            buffer = event.current_buffer
             if self._is_pasted(event):
-                event.current_buffer.insert_text("\n")
+                buffer.insert_text("\n")
+            elif _is_choosing_a_file(buffer):
+                buffer.complete_state = None  # it is chosen; the prompt goes on
             else:
                 event.current_buffer.validate_and_handle()
 
         @keys.add("escape", "enter")
         def new_line(event: KeyPressEvent) -> None:
             event.current_buffer.insert_text("\n")
+
+        @keys.add("escape", "escape", filter=is_empty & ~is_done)
+        def open_tree(event: KeyPressEvent) -> None:
+            event.app.exit(result="/tree")
 
         @keys.add("c-c")
         @keys.add(Keys.SIGINT)
@@ -154,6 +179,13 @@ class TerminalPrompts:
         with suppress(OSError, ValueError, NotImplementedError):
             return bool(select.select([event.app.input.fileno()], [], [], 0)[0])
         return False
+
+
+def _is_choosing_a_file(buffer: Buffer) -> bool:
+    """Whether Enter ends the choice of a file in the menu, not the prompt."""
+    state = buffer.complete_state
+    is_chosen = state is not None and state.current_completion is not None
+    return is_chosen and not buffer.text.startswith("/")
 
 
 def _continuation(width: int, _line: int, _wraps: int) -> str:

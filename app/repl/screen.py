@@ -19,6 +19,7 @@ from rich.live import Live
 from rich.segment import Segment
 from rich.text import Text
 
+from app.i18n import _
 from app.repl.console import is_fancy, say
 from app.repl.markdown_stream import MarkdownStream
 from app.repl.plain import one_line, plain
@@ -129,7 +130,7 @@ class RichScreen:
             case {"type": "message_delta", "delta": {"stop_reason": str(reason)}}:
                 self._end_block()
                 if reason in STOPS:
-                    self._say(STOPS[reason], "yellow")
+                    self._say(_(STOPS[reason]), "yellow")
         self._draw()
 
     def answered(self) -> None:
@@ -163,20 +164,26 @@ class RichScreen:
 
     def compacting(self, tokens: int) -> None:
         """The conversation is about to be summarised."""
-        self._say(f"Compacting the conversation (about {tokens:,} tokens) …", "dim")
+        self._say(
+            _("Compacting the conversation (about {tokens:,} tokens) …").format(tokens=tokens),
+            "dim",
+        )
         self._wait()
         self._draw(now=True)
 
     def compacted(self, tokens: int) -> None:
         """The conversation is summarised."""
         self.rest()
-        self._say(f"Compacted: about {tokens:,} tokens now; nothing was deleted.", "dim")
+        self._say(
+            _("Compacted: about {tokens:,} tokens now; nothing was deleted.").format(tokens=tokens),
+            "dim",
+        )
 
     def turn_ended(self, outcome: str, error: TurnError | None) -> None:
         """The turn is over: done, interrupted or failed."""
         self.rest()
         if outcome == "interrupted":
-            self._say("Interrupted.", "yellow")
+            self._say(_("Interrupted."), "yellow")
         elif outcome == "failed" or error is not None:
             message = one_line(error.message, _ERROR_WIDTH) if error else "The turn failed."
             self._say(message, "red")
@@ -216,7 +223,12 @@ class RichScreen:
         attempt = f"try {event.get('attempt')} of {event.get('of')}"
         why = one_line(str(event.get("reason")), _ERROR_WIDTH)
         seconds = float(event.get("after") or 0)
-        self._say(f"Retrying in {seconds:.0f} s, {attempt} ({why}); Esc stops", "yellow")
+        self._say(
+            _("Retrying in {seconds:.0f} s, {attempt} ({why}); Esc stops").format(
+                seconds=seconds, attempt=attempt, why=why
+            ),
+            "yellow",
+        )
         self._wait()
 
     def _begin_block(self, start: JsonObject) -> None:
@@ -328,7 +340,11 @@ class RichScreen:
                 yield Tail(Text(text, style="dim italic"), _THINKING_LINES)
                 yield _spinner("thinking", self._block.since, now)
             case "tool_use":
-                size = f" {self._block.size:,} characters" if self._block.size else ""
+                size = (
+                    _(" {size:,} characters").format(size=self._block.size)
+                    if self._block.size
+                    else ""
+                )
                 yield _spinner(f"{self._block.name} …{size}", self._block.since, now)
         for running in self._running.values():
             summary = one_line(running.summary, max(self._console.width - 28, 20))
@@ -445,7 +461,7 @@ def _spinner(text: str, since: float, now: float, style: str = "") -> Text:
     elapsed = now - since
     frame = _FRAMES[int(elapsed / _SECONDS_A_FRAME) % len(_FRAMES)]
     seconds = f"{_duration(elapsed)}" if elapsed >= _SLOW else ""
-    hint = "  Esc stops" if elapsed >= 2 * _SLOW else ""
+    hint = _("  Esc stops") if elapsed >= 2 * _SLOW else ""
     parts = [(f"{frame} ", "cyan"), (text, style), (f" {seconds}{hint}", "dim")]
     return _cropped(Text.assemble(*parts))
 
@@ -470,7 +486,7 @@ def _folded(block: _Block, now: float) -> str:
     """Return the one line that stays of thinking."""
     text = "".join(block.thinking).strip()
     count = text.count("\n") + 1 if text else 0
-    size = f" · {count} line{'' if count == 1 else 's'}" if count else ""
+    size = ("", _(" · 1 line"))[count] if count <= 1 else _(" · {count} lines").format(count=count)
     elapsed = now - block.since
     return f"∴ thought{f' for {_duration(elapsed)}' if elapsed >= _SLOW else ''}{size}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import json
 import re
@@ -10,23 +11,29 @@ from typing import TYPE_CHECKING, NamedTuple
 from app.commands.log import as_line
 from app.commands.stats import statistics, text_of
 from app.commands.tree import line as tree_line
-from app.references import entry_version
+from app.i18n import _
+from app.references import conversation_id, entry_version
 from domain import tree
+from domain.compaction import context_tokens, entry_tokens, estimate
 from domain.conversation import THINKING_LEVELS
 from domain.errors import InvalidCommandError
-from domain.events import MessageAppended
-from domain.projections.context import context
+from domain.events import BranchSummarized, Compacted, MessageAppended, NoteAppended
+from domain.projections.context import context, live_entries
 from domain.projections.outline import outline
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
+    from uuid import UUID
 
     from app.repl.loop import Repl
     from domain.conversation import Conversation
+    from domain.events import Version
+    from domain.messages import JsonObject
 
 _WORDS_THAT_LEAVE = ("q", "quit", "exit")
 _COMMAND = re.compile(r"/([A-Za-z][\w-]*|\??)(?:\s+(.*))?\s*", re.DOTALL)
 _EVENTS_SHOWN = 20
+_SECONDS_BETWEEN_LOOKS = 0.3
 
 
 class Command(NamedTuple):
@@ -58,11 +65,17 @@ async def run(repl: Repl, name: str, arguments: str) -> None:
     if command is not None:
         await command.run(repl, arguments)
     elif name == "!":
-        repl.say("`!` is no command here: ask for it in words (“run: ls”).", "yellow")
+        from app.repl import shell  # noqa: PLC0415 - only here
+
+        await shell.run(repl, arguments)
     else:
         near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
-        hint = f"Did you mean /{near[0]}?" if near else "/help shows all commands."
-        repl.say(f"There is no command /{name}. {hint}", "yellow")
+        hint = (
+            _("Did you mean /{name}?").format(name=near[0])
+            if near
+            else _("/help shows all commands.")
+        )
+        repl.say(_("There is no command /{name}. {hint}").format(name=name, hint=hint), "yellow")
 
 
 # -- what they do ------------------------------------------------------------------------------
@@ -72,11 +85,17 @@ async def _help(repl: Repl, _arguments: str) -> None:
     usages = {f"/{command.name} {command.arguments}".strip(): command for command in TABLE}
     width = max(map(len, usages))
     for usage, command in usages.items():
-        repl.say(f"{usage:{width}}  {command.help}")
-    repl.say(f"{'q':{width}}  Leave, too.")
+        repl.say(f"{usage:{width}}  {_(command.help)}")
+    repl.say(f"{'q':{width}}  {_('Leave, too.')}")
+    shell = _("Run a command; the model sees its output. !!: it does not.")
+    repl.say(f"{'!COMMAND':{width}}  {shell}")
     repl.say(
-        "\nEnter sends, Alt+Enter begins a new line, Ctrl+C stops a turn (twice leaves), "
-        "Ctrl+D leaves.",
+        _(
+            "\n@FILE in a prompt attaches a file. Enter sends, Alt+Enter begins a new "
+            "line, Esc Esc opens the tree, Ctrl+D leaves. While the agent works: Enter "
+            "queues what you type, Alt+Up takes it back, Esc or Ctrl+C stops (Ctrl+C "
+            "twice leaves)."
+        ),
         "dim",
     )
 
@@ -89,41 +108,65 @@ async def _new(repl: Repl, arguments: str) -> None:
     earlier = repl.recorded()
     if arguments == "compact":
         if earlier is None:
-            raise InvalidCommandError("There is nothing to begin from yet.")
+            raise InvalidCommandError(_("There is nothing to begin from yet."))
         repl.switch_to(await repl.context.workshop.rotate(repl.at_hand, repl.context.screen))
     elif arguments:
-        raise InvalidCommandError(f"/new takes nothing or compact, not {arguments!r}.")
+        raise InvalidCommandError(
+            _("/new takes nothing or compact, not {arguments!r}.").format(arguments=arguments)
+        )
     else:
         repl.switch_to(repl.context.workshop.begin_new())
-    repl.say("A new conversation." + (f" The earlier one is {earlier.id}." if earlier else ""))
+    repl.say(
+        _("A new conversation.")
+        + (_(" The earlier one is {id}.").format(id=earlier.id) if earlier else "")
+    )
 
 
 async def _model(repl: Repl, arguments: str) -> None:
     if arguments:
         change_model = repl.context.workshop.change_model
         repl.at_hand.record(lambda talk: change_model(talk, arguments))
-    repl.say(f"The model is {repl.at_hand.conversation.model}.")
+    repl.say(_("The model is {model}.").format(model=repl.at_hand.conversation.model))
 
 
 async def _thinking(repl: Repl, arguments: str) -> None:
     if arguments:
         repl.at_hand.record(lambda talk: talk.change_thinking_level(arguments.lower()))
     level = repl.at_hand.conversation.thinking_level or "off"
-    repl.say(f"Thinking is {level} (choices: {', '.join(THINKING_LEVELS)}).")
+    repl.say(
+        _("Thinking is {level} (choices: {thinking_levels}).").format(
+            level=level, thinking_levels=", ".join(THINKING_LEVELS)
+        )
+    )
 
 
 async def _name(repl: Repl, arguments: str) -> None:
     if arguments:
         repl.at_hand.record(lambda talk: talk.rename(arguments))
     name = repl.at_hand.conversation.name
-    repl.say(f"The conversation is named {name!r}." if name else "The conversation has no name.")
+    repl.say(
+        _("The conversation is named {name!r}.").format(name=name)
+        if name
+        else _("The conversation has no name.")
+    )
 
 
-async def _log(repl: Repl, _arguments: str) -> None:
+async def _log(repl: Repl, arguments: str) -> None:
     talk = _recorded(repl)
-    since = max(talk.version - _EVENTS_SHOWN + 1, 1)
-    for event in repl.context.workshop.conversations.events_of(repl.at_hand.id, since=since):
-        repl.say(as_line(event))
+    if arguments not in ("", "follow"):
+        raise InvalidCommandError(
+            _("/log takes nothing or follow, not {arguments!r}.").format(arguments=arguments)
+        )
+    shown = max(talk.version - _EVENTS_SHOWN, 0)
+    while True:
+        events = repl.context.workshop.conversations.events_of(repl.at_hand.id, since=shown + 1)
+        for event in events:
+            repl.say(as_line(event))
+            shown = event.originator_version
+        if not arguments or not repl.context.prompts.is_interactive:
+            return
+        if await repl.meanwhile.pressed(_SECONDS_BETWEEN_LOOKS):
+            return
 
 
 async def _context(repl: Repl, arguments: str) -> None:
@@ -132,12 +175,67 @@ async def _context(repl: Repl, arguments: str) -> None:
     if arguments == "json":
         repl.say(json.dumps(request, ensure_ascii=False, indent=2))
     elif arguments:
-        raise InvalidCommandError(f"/context takes nothing or json, not {arguments!r}.")
+        raise InvalidCommandError(
+            _("/context takes nothing or json, not {arguments!r}.").format(arguments=arguments)
+        )
     else:
-        tools = ", ".join(str(tool.get("name")) for tool in request.get("tools", ())) or "none"
-        repl.say(f"model     {request['model']}")
-        repl.say(f"messages  {len(talk.messages()):,}")
-        repl.say(f"tools     {tools}")
+        window = await asyncio.to_thread(repl.context.workshop.window_of, talk.model or "")
+        for row in _context_rows(talk, request, window):
+            repl.say(row)
+
+
+def _context_rows(talk: Conversation, request: JsonObject, window: int) -> Iterator[str]:
+    """Yield the parts of a request with about how many tokens they take."""
+    live = live_entries(talk.path(talk.leaf))
+    summary = sum(entry_tokens(entry) for entry in live if isinstance(entry, Compacted))
+    messages = max(estimate(request.get("messages", ())) - summary, 0)
+    tools = ", ".join(str(tool.get("name")) for tool in request.get("tools", ())) or "none"
+    total = context_tokens(talk)
+    yield f"model     {request['model']}"
+    yield f"system    {estimate(request.get('system', '')):9,} tokens"
+    yield f"tools     {estimate(request.get('tools', ())):9,} tokens  {tools}"
+    yield f"summary   {summary:9,} tokens"
+    yield f"messages  {messages:9,} tokens  {len(talk.messages()):,} on the path"
+    yield f"in all    {total:9,} tokens  {total / window:.1%} of {window:,}"
+
+
+async def _show(repl: Repl, arguments: str) -> None:
+    """Print all of one entry: what was shortened when it came."""
+    talk = _recorded(repl)
+    if arguments:
+        version = entry_version(talk, arguments)
+    else:
+        results = [e for e in talk.messages() if e.view.tool_results]
+        if not results:
+            raise InvalidCommandError(_("No tool has run on this path yet."))
+        version = results[-1].originator_version
+    match talk.entries[version]:
+        case MessageAppended() as entry:
+            for part in entry.view.content:
+                shown = getattr(part, "text", None) or getattr(part, "thinking", None)
+                repl.say(str(shown or json.dumps(part.model_dump(), ensure_ascii=False, indent=2)))
+        case Compacted(summary=text) | BranchSummarized(summary=text) | NoteAppended(content=text):
+            repl.say(text)
+
+
+async def _resume(repl: Repl, arguments: str) -> None:
+    workshop = repl.context.workshop
+    conversations = workshop.conversations
+    if arguments:
+        chosen: UUID | None = conversation_id(conversations, arguments)
+    elif not repl.is_at_terminal:
+        raise InvalidCommandError(_("/resume needs an ID here: `leftfold list` shows them."))
+    else:
+        from app.repl.picker import Picker  # noqa: PLC0415 - only at a terminal
+
+        with repl.meanwhile.paused():
+            picker = Picker(conversations, workshop.settings.cwd, current=repl.at_hand.id)
+            chosen = await picker.pick()
+    if chosen is None or chosen == repl.at_hand.id:
+        repl.say(_("Still in the same conversation."), "dim")
+        return
+    repl.switch_to(workshop.resume(chosen))
+    repl.show_past()
 
 
 async def _fork(repl: Repl, arguments: str) -> None:
@@ -146,31 +244,59 @@ async def _fork(repl: Repl, arguments: str) -> None:
     conversations = repl.context.workshop.conversations
     child = conversations.fork(talk.id, entry)
     repl.switch_to(repl.context.workshop.resume(child))
-    repl.say(f"Going on in a copy, {child}. The original is {talk.id}.")
+    repl.say(
+        _("Going on in a copy, {child}. The original is {id}.").format(child=child, id=talk.id)
+    )
 
 
 async def _tree(repl: Repl, arguments: str) -> None:
     talk = _recorded(repl)
-    if not arguments:
+    if arguments:
+        wanted, how = arguments.partition(" ")[::2]
+        await _go_to(repl, entry_version(talk, wanted), how)
+    elif repl.is_at_terminal:
+        from app.repl.navigator import navigate  # noqa: PLC0415 - only at a terminal
+
+        match await navigate(repl, talk):
+            case ("fork", version):
+                await _fork(repl, str(version))
+            case (action, version):
+                await _go_to(repl, version, "summary" if action == "summary" else "")
+    else:
         for row in outline(talk):
             repl.say(tree_line(row), "" if row.is_on_path and not row.is_compacted else "dim")
-        repl.say("/tree ENTRY goes there; /tree ENTRY summary [FOCUS] tells what is left", "dim")
-        return
-    wanted, _, rest = arguments.partition(" ")
-    target: int | None = entry_version(talk, wanted)
-    entry = talk.entries[target or 0]
+        repl.say(_("/tree ENTRY goes there; /tree ENTRY summary [FOCUS] tells what is left"), "dim")
+
+
+async def _go_to(repl: Repl, version: Version, how: str) -> None:
+    """Move the leaf to an entry; *how* may be ``summary`` and a focus."""
+    talk = _recorded(repl)
+    target: Version | None = version
+    entry = talk.entries[version]
     if isinstance(entry, MessageAppended) and entry.view.role == "user" and entry.view.text:
         # An earlier prompt is edited: its sibling will hang from the same parent.
-        target = talk.parents[entry.originator_version]
-        repl.offer(entry.view.text)
-    how, _, focus = rest.partition(" ")
-    if how == "summary":
+        target = talk.parents[version]
+        repl.offer(prompt_of(entry))
+    word, focus = how.partition(" ")[::2]
+    if word == "summary":
         await _leave_branch(repl, talk, target, focus)
-    elif how:
-        raise InvalidCommandError(f"/tree ENTRY takes nothing or summary, not {how!r}.")
+    elif word:
+        raise InvalidCommandError(
+            _("/tree ENTRY takes nothing or summary, not {word!r}.").format(word=word)
+        )
     else:
         repl.at_hand.record(lambda talk: talk.move_leaf(target))
-    repl.say(f"The next entry hangs from {repl.at_hand.conversation.leaf or 'the root'}.")
+    repl.say(
+        _("The next entry hangs from {entry}.").format(
+            entry=repl.at_hand.conversation.leaf or _("the root")
+        )
+    )
+
+
+def prompt_of(entry: MessageAppended) -> str:
+    """Return what the user typed: the first text of a message, without the files attached."""
+    texts = [str(raw.get("text", "")) for raw in entry.blocks if isinstance(raw, dict)]
+    return next((text for text in texts if text), "")
 
 
 async def _leave_branch(repl: Repl, talk: Conversation, target: int | None, focus: str) -> None:
@@ -178,10 +304,10 @@ async def _leave_branch(repl: Repl, talk: Conversation, target: int | None, focu
     ancestor = tree.common_ancestor(talk.parents, talk.leaf, target)
     left = [e for e in talk.path(talk.leaf) if e.originator_version > (ancestor or 0)]
     if not left:
-        raise InvalidCommandError("There is no branch to leave.")
+        raise InvalidCommandError(_("There is no branch to leave."))
     context = repl.context
     compactor = context.workshop.compactor(repl.at_hand, context.screen)
-    repl.say("Summarising the branch …", "dim")
+    repl.say(_("Summarising the branch …"), "dim")
     summary = await compactor.summary_of(left, focus=focus)
     repl.at_hand.record(
         lambda latest: latest.leave_branch(target, summary, model=talk.model, usage=compactor.spent)
@@ -190,15 +316,19 @@ async def _leave_branch(repl: Repl, talk: Conversation, target: int | None, focu
 
 async def _label(repl: Repl, arguments: str) -> None:
     talk = _recorded(repl)
-    at, _, rest = arguments.partition(" ")
+    at, rest = arguments.partition(" ")[::2]
     target = talk.leaf
     if at.startswith("@"):
         target, arguments = entry_version(talk, at[1:]), rest
     if target is None:
-        raise InvalidCommandError("There is no entry to label yet.")
+        raise InvalidCommandError(_("There is no entry to label yet."))
     repl.at_hand.record(lambda talk: talk.label(target, arguments))
     label = repl.at_hand.conversation.labels.get(target)
-    repl.say(f"Entry {target} is labelled {label!r}." if label else f"Entry {target} has no label.")
+    repl.say(
+        _("Entry {target} is labelled {label!r}.").format(target=target, label=label)
+        if label
+        else _("Entry {target} has no label.").format(target=target)
+    )
 
 
 async def _compact(repl: Repl, arguments: str) -> None:
@@ -206,7 +336,7 @@ async def _compact(repl: Repl, arguments: str) -> None:
     context = repl.context
     compactor = context.workshop.compactor(repl.at_hand, context.screen)
     if not await compactor.compact(reason="manual", focus=arguments):
-        repl.say("There is nothing to compact yet.")
+        repl.say(_("There is nothing to compact yet."))
 
 
 async def _stats(repl: Repl, _arguments: str) -> None:
@@ -216,7 +346,7 @@ async def _stats(repl: Repl, _arguments: str) -> None:
 def _recorded(repl: Repl) -> Conversation:
     talk = repl.recorded()
     if talk is None:
-        raise InvalidCommandError("Nothing is recorded yet.")
+        raise InvalidCommandError(_("Nothing is recorded yet."))
     return talk
 
 
@@ -231,8 +361,10 @@ TABLE = (
     Command("name", "[TEXT]", "Name the conversation, or show its name.", _name),
     Command("model", "[NAME]", "Ask another model, or show which one is asked.", _model),
     Command("thinking", "[LEVEL]", "Change or show how hard the model thinks.", _thinking),
+    Command("resume", "[ID]", "Go on in another conversation.", _resume),
+    Command("show", "[ENTRY]", "Show all of an entry; the last tool output for none.", _show),
     Command("context", "[json]", "Show what the model gets: counts, or the request.", _context),
-    Command("log", "", "Show the last events of the log.", _log),
+    Command("log", "[follow]", "Show the last events of the log, and new ones.", _log),
     Command("quit", "", "Leave.", _quit),
 )
 COMMANDS = {

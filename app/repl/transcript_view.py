@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from app.i18n import _
+from app.repl.attachments import attached_path
 from app.repl.console import is_fancy, say
 from app.repl.plain import one_line, plain
 from app.repl.tool_view import show_output, summary_of
@@ -23,7 +25,7 @@ def show_transcript(console: Console, items: Sequence[Item], *, last: int | None
     """Print *items*, or the *last* of them and how many came before."""
     left_out = 0 if last is None else max(len(items) - last, 0)
     if left_out:
-        say(console, f"… {left_out:,} earlier, not shown", "dim")
+        say(console, _("… {left_out:,} earlier, not shown").format(left_out=left_out), "dim")
     names = {str(item.data.get("id")): item.text for item in items if item.kind == "tool_use"}
     before: Item | None = None
     for number, item in enumerate(items[left_out:]):
@@ -37,6 +39,8 @@ def show_transcript(console: Console, items: Sequence[Item], *, last: int | None
 
 def _show(console: Console, item: Item, names: dict[str, str]) -> None:
     match item.kind:
+        case "user" if (path := attached_path(item.text)) is not None:
+            say(console, _("  attached {path}").format(path=one_line(path, 200)), "dim")
         case "user":
             say(console, _prompt(item.text), "bold")
         case "assistant":

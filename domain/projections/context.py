@@ -157,9 +157,7 @@ def _parts(conversation: Conversation, entry: Entry) -> list[_Part]:
             return []
 
 
-def _message_parts(
-    entry: MessageAppended, model: str | None, *, follows_loss: bool
-) -> list[_Part]:
+def _message_parts(entry: MessageAppended, model: str | None, *, follows_loss: bool) -> list[_Part]:
     body, version = entry.body, entry.originator_version
     blocks = [raw for raw in blocks_of(body.get("content")) if isinstance(raw, dict)]
     role = body.get("role")

@@ -26,7 +26,7 @@ class Digests:
     """Computes digests of requests of *conversation*, which may be folded further in between."""
 
     def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
+        self.conversation = conversation
         self._frames: dict[bool, tuple[bytes, bytes]] = {}
         self._frames_of: tuple[object, ...] = ()
         self._leaf: Version | None = None
@@ -42,7 +42,7 @@ class Digests:
         added: Sequence[Entry] | None = self._added(leaf)
         if added is None or self._facts != self._facts_now() or self._knows_more():
             self._begin(leaf)
-            added = live_entries(self._conversation.path(leaf))
+            added = live_entries(self.conversation.path(leaf))
         for entry in added:
             self._pairing.add(entry)
         self._leaf = leaf
@@ -51,18 +51,18 @@ class Digests:
     def _begin(self, leaf: Version | None) -> None:
         self._leaf = leaf
         self._facts = self._facts_now()
-        self._pairing: Pairing = Pairing(self._conversation)
+        self._pairing: Pairing = Pairing(self.conversation)
         self._last_answer: list[JsonObject] = []
         self._hash = sha256()
 
     def _facts_now(self) -> tuple[object, ...]:
         """Return the facts on which what is hashed already depends."""
-        talk = self._conversation
+        talk = self.conversation
         return talk.model, talk.max_tokens, talk.caching
 
     def _added(self, leaf: Version | None) -> list[Entry] | None:
         """Return the entries between the last leaf and *leaf*; None if it is no simple addition."""
-        talk = self._conversation
+        talk = self.conversation
         added: list[Entry] = []
         while leaf != self._leaf:
             if leaf is None or leaf not in talk.entries or leaf < (self._leaf or 0):
@@ -74,7 +74,7 @@ class Digests:
 
     def _knows_more(self) -> bool:
         """Whether something else is known now of a call whose answer is hashed already."""
-        outcome_of = self._conversation.outcome_of
+        outcome_of = self.conversation.outcome_of
         return any(known != outcome_of(a, asked_at=v) for a, v, known in self._pairing.presumed)
 
     def _digest(self) -> str:
@@ -89,14 +89,18 @@ class Digests:
             self._hash.update(head)
         for message in whole:
             self._hash.update(canonical(message) + b",")
+        self._keep(whole)
         whole.clear()
         now = self._hash.copy()
         now.update((b"" if self._last_answer else head) + canonical(last) + tail)
         return f"{FORM}:{now.hexdigest()}"
 
+    def _keep(self, whole: Sequence[JsonObject]) -> None:
+        """Do something with messages that are whole for good; nothing, for a digest."""
+
     def _frame(self, *, may_think: bool) -> tuple[bytes, bytes]:
         """Return the canonical body before and after its messages."""
-        talk = self._conversation
+        talk = self.conversation
         depends_on = (*self._facts_now(), talk.thinking_level, talk.instructions)
         if self._frames_of != depends_on:
             self._frames_of = depends_on

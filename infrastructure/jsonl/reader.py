@@ -261,12 +261,13 @@ def _whole_batches(
     places = [place for place, _ in lines]
     dropped: set[int] = set()
     unfinished = False
+    highest = max(line.version for _, line in lines)
     for group in partial:
-        after = bisect_left(places, max(place for place, _ in group.members.values()) + 1)
-        following = [line for _, line in lines[after : after + _LOOK_AHEAD]]
-        if not _committed(group, following, items):
+        after = bisect_left(places, group.start + 1)
+        following = [line for _, line in lines[after : after + len(group.members) + _LOOK_AHEAD]]
+        if not _committed(group, following, items, highest):
             dropped.update(group.places)
-            unfinished = unfinished or after == len(lines)
+            unfinished = unfinished or max(group.places) == places[-1]
     kept = [item for place, item in enumerate(items) if place not in dropped]
     gone = [item for place, item in lines if place in dropped]
     return kept, gone, unfinished
@@ -292,22 +293,25 @@ def _groups(items: Sequence[Line | Damage]) -> list[_Group]:
     return groups
 
 
-def _committed(group: _Group, following: Iterable[Line], items: Sequence[Line | Damage]) -> bool:
+def _committed(
+    group: _Group, following: Iterable[Line], items: Sequence[Line | Damage], highest: int
+) -> bool:
     """Whether a save of which lines are missing was one: something was saved after it.
 
     A following line within its versions is a line of it whose mark was hit, or one that stands
     there twice, unless it says another thing than the line of that version: then they were used
     again.
     """
-    last = max(group.members)
     for line in following:
         if line.base is not None:
-            return line.base >= last
+            return line.base >= max(group.members)
         if line.version > group.last_version:
             return True
         member = group.members.get(line.version)
         if member is not None and member[1].state != line.state:
             return False
+    if highest > group.last_version:  # it stands before: lines were moved
+        return True
     return group.ended and not _nul_within(group, items)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -13,6 +14,7 @@ from infrastructure.errors import (
     InvalidEventError,
     InvalidIdError,
     LogExistsError,
+    LogMissingError,
     LogReplacedError,
     ReadError,
     StoreError,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from infrastructure.jsonl.line import Damage, Header, Line, TrackingMark
 
 SUFFIX: Final = ".jsonl"
+TRASH: Final = ".trash"
 _OPEN_FILES: Final = 64
 _UUID_TEXT: Final = 36
 
@@ -367,6 +370,35 @@ class Store:
                 child.end()
                 self._limit_open_files([child])
         self._announce()
+
+    # -- deleting --------------------------------------------------------------------------------
+
+    def trash(self, conversation: UUID) -> Path:
+        """Move a log into the folder ``.trash``, and return where it is now; nothing is lost.
+
+        Raises:
+            LogMissingError: There is no such log.
+            LeaseHeldError: Somebody has the conversation open.
+        """
+        with self.lock, self._folder_locked(), locks.Lease.acquire(self.path, conversation):
+            log = self.log(conversation)
+            if not log.exists():
+                raise LogMissingError(log.path)
+            log.close()
+            del self._logs[conversation]
+            folder = self.path / TRASH
+            try:
+                disk.make_folder(folder, durable=self.durable)
+                taken = {entry.name for entry in disk.files(folder)}
+                name = f"{conversation}{SUFFIX}"
+                names = (name if n == 0 else f"{name}.{n}" for n in itertools.count())
+                target = folder / next(name for name in names if name not in taken)
+                disk.rename(log.path, target)
+                if self.durable:
+                    disk.sync_folder(self.path)
+            except OSError as error:
+                raise WriteError(log.path, error) from error
+        return target
 
 
 def as_uuid(originator_id: UUID | str) -> UUID:

@@ -32,6 +32,7 @@ _LONGEST_PAUSE = 30.0
 _LONGEST_PAUSE_ASKED_FOR = 120.0
 _AGAIN = frozenset({408, 409, 429})
 _SERVER_ERRORS = 500
+_FIRST_ERROR = 400
 _AGAIN_KINDS = frozenset({"overloaded_error", "rate_limit_error", "api_error"})
 _BAD_REQUEST, _TOO_LARGE = 400, 413
 _OVERFLOW = re.compile(
@@ -141,13 +142,14 @@ def _pause(error: BaseException | None, attempt: int) -> float | None:
     """
     import anthropic  # noqa: PLC0415
 
-    status = getattr(error, "status_code", None)
+    status = getattr(error, "status_code", 0)
     is_passing = isinstance(error, anthropic.APIConnectionError) or (
         isinstance(error, anthropic.APIStatusError)
         and (
             status in _AGAIN
-            or (status or 0) >= _SERVER_ERRORS
-            or getattr(error, "type", None) in _AGAIN_KINDS
+            or status >= _SERVER_ERRORS
+            # An error may also come as the first event of a stream.
+            or (status < _FIRST_ERROR and getattr(error, "type", None) in _AGAIN_KINDS)
         )
     )
     if not is_passing:

@@ -22,6 +22,14 @@ def context_window(model: str) -> int:
     return (found.context_window if found else None) or DEFAULT_WINDOW
 
 
+def models() -> list[str]:
+    """Return the models of Anthropic that the library knows."""
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415
+
+    found = [provider for provider in get_snapshot().providers if provider.id == "anthropic"]
+    return sorted(model.id for provider in found for model in provider.models)
+
+
 def cost(model: str | None, usage: dict[str, Any]) -> Decimal | None:
     """Return what an answer with the API's *usage* cost, in US dollars; None if nobody knows."""
     from genai_prices import Usage, calc_price  # noqa: PLC0415

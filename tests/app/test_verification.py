@@ -1,15 +1,19 @@
 """Verification names every damage by its line, and proves every request from the log alone."""
 
 import json
+import zlib
 
 import pytest
+from click.testing import CliRunner
 
 from app.application import Conversations
-from app.verification import verify
+from app.cli import leftfold
+from app.verification import check_order, verify
 from domain.canonical import digest
 from domain.conversation import Conversation
-from domain.projections.context import context
+from domain.projections.context import PROJECTION, context
 from infrastructure.errors import LogMissingError, NewerFormatError
+from infrastructure.jsonl.notification_log import RECORD
 from tests.builders import BASH, ID
 
 
@@ -255,3 +259,190 @@ def test_over_another_persistence_module_events_and_requests_are_checked_all_the
     assert report.is_clean
     assert report.bytes is None
     assert (report.events, report.requests_proven) == (5, 1)
+
+
+# -- requests that another version of the projection made ------------------------------------------
+
+
+def relabelled(log, version, **changes):
+    """Change fields of one event's state, without a checksum, as another program would have it."""
+    lines = lines_of(log)
+    edited = json.loads(lines[version])
+    del edited["crc"]
+    edited["state"] |= changes
+    lines[version] = json.dumps(edited).encode() + b"\n"
+    log.write_bytes(b"".join(lines))
+
+
+def test_a_request_that_an_older_projection_made_is_told_apart_from_damage(log, report):
+    relabelled(log, 5, projection="p0", request_digest="c1:00")
+    seen = report()
+
+    [finding] = seen.findings
+    assert (finding.kind, finding.version, finding.line) == ("projection", 5, 6)
+    assert "projected by 'p0' and would now differ" in finding.what
+    assert seen.is_clean
+    assert seen.requests_proven == 2
+
+
+def test_a_request_of_this_projection_that_differs_is_damage(log, report):
+    relabelled(log, 5, projection=PROJECTION, request_digest="c1:00")
+    seen = report()
+
+    assert [(finding.kind, finding.version) for finding in seen.findings] == [("request", 5)]
+    assert not seen.is_clean
+
+
+def test_a_request_of_an_older_projection_that_does_not_differ_is_proven(log, report):
+    digest_now = json.loads(lines_of(log)[5])["state"]["request_digest"]
+    relabelled(log, 5, projection="p0", request_digest=digest_now)
+
+    assert report().requests_proven == 3
+
+
+def test_kinds_say_what_is_wrong(log, report):
+    lines = lines_of(log)
+    old = lines[2]
+    log.write_bytes(b"".join([b"?\n", *lines[1:6], old, b"\0\n", *lines[7:]]))
+
+    kinds = {finding.kind for finding in report().findings}
+    assert kinds == {"header", "version", "damage", "parent", "request"}
+
+
+def test_proving_projects_no_request_of_a_long_conversation_twice(conversations, monkeypatch):
+    """Linear: each entry is looked at once, not once for every later request."""
+    from domain.projections import digests
+
+    at_hand = conversations.start(begin)
+    for number in range(40):
+        ask(at_hand, f"prompt {number}")
+    looked = []
+    add = digests.Pairing.add
+    monkeypatch.setattr(
+        digests.Pairing, "add", lambda self, entry: (looked.append(entry), add(self, entry))[1]
+    )
+    report = verify(conversations, at_hand.id)
+
+    assert report.requests_proven == 40
+    assert len(looked) == 79
+
+
+# -- the order over all conversations --------------------------------------------------------------
+
+
+@pytest.fixture
+def order(conversations, log):
+    """The path of the notification log, which knows the nine events of *log*."""
+    assert conversations.recorder.max_notification_id() == 9
+    conversations.store.close()
+    path = conversations.store.notifications.path
+    assert check_order(conversations.store) == (9, ())
+    return path
+
+
+def whats(conversations):
+    return [finding.what for finding in check_order(conversations.store).findings]
+
+
+def record(conversation_id, offset, version):
+    body = RECORD.pack(conversation_id.bytes, offset, version, 0)[:-4]
+    return body + zlib.crc32(body).to_bytes(4, "big")
+
+
+def test_an_order_that_is_missing_or_behind_is_no_fault(conversations, order):
+    order.write_bytes(order.read_bytes()[: -2 * RECORD.size])
+    assert check_order(conversations.store) == (7, ())
+    order.unlink()
+    assert check_order(conversations.store) == (0, ())
+    assert not order.exists()
+
+
+def test_records_that_point_nowhere_are_reported(conversations, log, order):
+    [conversation_id] = conversations.ids()
+    with order.open("ab") as file:
+        file.write(record(conversation_id, 10**6, 10))
+    before = order.read_bytes()
+
+    assert whats(conversations) == [f"{conversation_id}: 1 records point at no event"]
+    assert order.read_bytes() == before
+
+
+def test_events_lost_at_the_end_of_a_log_are_witnessed_by_the_order(conversations, log, order):
+    """Whole lines that are gone leave no trace in the log itself."""
+    log.write_bytes(b"".join(lines_of(log)[:-2]))
+    [conversation_id] = conversations.ids()
+
+    assert verify(conversations, conversation_id).is_clean
+    assert whats(conversations) == [f"{conversation_id}: 2 records point at no event"]
+
+
+def test_a_log_that_is_gone_is_witnessed_by_the_order(conversations, log, order):
+    log.unlink()
+
+    [what] = whats(conversations)
+    assert what.startswith("9 events of a log that is gone")
+
+
+def test_a_log_that_was_deleted_on_purpose_is_no_fault_of_the_order(conversations, log, order):
+    [conversation_id] = conversations.ids()
+    conversations.store.trash(conversation_id)
+
+    assert check_order(conversations.store) == (9, ())
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda data: data + data[-RECORD.size :], ["1 events stand in it twice"]),
+        (
+            lambda data: data[: 2 * RECORD.size] + data[3 * RECORD.size :],
+            ["1 events were passed over"],
+        ),
+        (
+            lambda data: data[:64] + data[96:128] + data[64:96] + data[128:],
+            ["its events are not in their order"],
+        ),
+    ],
+    ids=["twice", "passed over", "out of order"],
+)
+def test_an_order_that_is_none_is_reported(conversations, order, change, named):
+    order.write_bytes(change(order.read_bytes()))
+    [conversation_id] = conversations.ids()
+
+    assert whats(conversations) == [f"{conversation_id}: {what}" for what in named]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda _: b"", "not an order of events"),
+        (lambda data: b"x" * 16 + data[16:], "not an order of events"),
+        (lambda data: data[:70] + b"?" + data[71:], "record 2 disagrees with its checksum"),
+        (lambda data: data + b"half", "torn"),
+    ],
+    ids=["empty", "another file", "a byte", "torn"],
+)
+def test_a_damaged_order_is_reported_and_left_alone(conversations, order, change, named):
+    order.write_bytes(change(order.read_bytes()))
+    before = order.read_bytes()
+
+    assert named in whats(conversations)[0]
+    assert order.read_bytes() == before
+
+
+def test_the_command_says_what_is_wrong_with_the_order_and_exits_with_1(conversations, order):
+    def run(*arguments):
+        return CliRunner().invoke(leftfold, ["--store", str(order.parents[1]), *arguments])
+
+    assert run("verify").exit_code == 0
+    order.write_bytes(order.read_bytes() + b"half")
+    done = run("verify")
+
+    assert done.exit_code == 1
+    assert done.stdout.splitlines()[1].startswith("the order of all events, 9 records: 1 findings")
+    assert "order" in done.stdout.splitlines()[2]
+    objects = [json.loads(line) for line in run("verify", "--json").stdout.splitlines()]
+    assert [each["ok"] for each in objects] == [True, False]
+    assert objects[1]["records"] == 9
+    [conversation_id] = conversations.ids()
+    assert run("verify", str(conversation_id)).exit_code == 0

@@ -58,6 +58,7 @@ class Bench:
     def run(self, folder):
         print("# Leftfold's benchmarks\n")
         print(json.dumps(self.machine, ensure_ascii=False), flush=True)
+        self.logs = reading.Logs(folder / "logs")
         for name in NAMES:
             if name in self.names:
                 place = folder / name
@@ -88,43 +89,43 @@ class Bench:
             self.compare(appending.flatness(app, self.sizes[-1]), 20)
 
     def _turn(self, folder):
-        with workload.conversations(folder, durable=True) as app:
-            self.compare(appending.turns(app, (0, 300, 1_000, 10_000)), 12)
+        with ExitStack() as stack:
+            app = stack.enter_context(workload.conversations(folder / "os"))
+            durable = stack.enter_context(workload.conversations(folder / "fsync", durable=True))
+            self.compare(appending.turns(app, (0, 300, 1_000, 10_000), durable), 12)
 
     def _processes(self, folder):
         self.compare(appending.processes(folder), 5)
 
     def _resume(self, folder):
-        logs = reading.Logs(folder)
+        logs = self.logs
         for size in self.sizes:
             rounds = {1_000: 20, 10_000: 9}.get(size, 4)
             self.compare(reading.resuming(logs, size, with_sqlite=size < 100_000), rounds)
 
     def _compaction(self, folder):
         self.compare(
-            reading.after_compaction(
-                reading.Logs(folder), self.sizes[1:] if not self.quick else self.sizes
-            ),
+            reading.after_compaction(self.logs, self.sizes[1:] if not self.quick else self.sizes),
             8,
         )
 
     def _past(self, folder):
-        self.compare(reading.past(reading.Logs(folder), 10_000), 6)
+        self.compare(reading.past(self.logs, 10_000), 6)
 
     def _fork(self, folder):
-        self.compare(reading.forking(reading.Logs(folder), 10_000), 10)
+        self.compare(reading.forking(self.logs, 10_000), 10)
 
     def _list(self, folder):
         self.compare(reading.listing(folder, 1_000), 6)
 
     def _verify(self, folder):
-        self.compare(reading.verifying(reading.Logs(folder), 10_000), 6)
+        self.compare(reading.verifying(self.logs, 10_000), 6)
 
     def _context(self, folder):
-        self.compare(reading.projecting(reading.Logs(folder), self.sizes), 5)
+        self.compare(reading.projecting(self.logs, self.sizes), 5)
 
     def _memory(self, folder):
-        self.compare(reading.memory(reading.Logs(folder), self.sizes[-1]), 2)
+        self.compare(reading.memory(self.logs, self.sizes[-1]), 2)
 
     def _startup(self, folder):
         conversation_id = startup.fill(folder)

@@ -1,6 +1,5 @@
 """Reading: resume, compaction, the past, forks, lists, verification, projections, memory."""
 
-import json
 import subprocess
 import sys
 
@@ -21,6 +20,7 @@ class Logs:
 
     def __init__(self, folder):
         self.folder = folder
+        self.folder.mkdir()
         self._made = {}
 
     def of(self, entries, **more):
@@ -152,16 +152,15 @@ def projecting(logs, sizes):
 
 
 _MEMORY = """
-import resource, sys, json
+import sys
 from pathlib import Path
 from uuid import UUID
-from domain.projections.context import context
-from tests.benchmarks import reading, workload
-with workload.conversations(Path(sys.argv[1])) as app:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+from app.application import Conversations
+with Conversations({"LEFTFOLD_STORE": sys.argv[1]}) as app:
     talk = app.get(UUID(sys.argv[2]))
-    reading.last_shown(talk)
-print(json.dumps([before / 1000, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000]))
+    shown = [entry.view for entry in talk.path(talk.leaf)[-20:]]
+    peak = Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]
+print(int(peak) / 1000)
 """
 
 
@@ -174,7 +173,7 @@ def memory(logs, size):
         def run():
             command = [sys.executable, "-c", _MEMORY, str(logs.folder), str(conversation_id)]
             out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-            return [json.loads(out)[1]]
+            return [float(out)]
 
         return run
 

@@ -29,7 +29,11 @@ PATIENCE = 20
 def environment(home):
     """Return an environment with a home of its own and no key."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ANTHROPIC_")}
-    return kept | {"LEFTFOLD_HOME": str(home), "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
+    return kept | {
+        "LEFTFOLD_HOME": str(home),
+        "TERM": "xterm-256color",
+        "PROMPT_TOOLKIT_NO_CPR": "1",
+    }
 
 
 def fill(home):

@@ -7,6 +7,8 @@ call, tool result, and again, always the same ones.
 import random
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from uuid import UUID
 
@@ -16,7 +18,64 @@ from app.application import Conversations
 from domain.conversation import Conversation
 from domain.events import MessageAppended
 
-WORDS = ["def", "return", "import", "class", "self", "async", "await", "event", "session", "append", "replay", "fork", "resume", "message", "tool", "result", "stdout", "stderr", "error", "warning", "path/to/file.py", "line", "42", '"quoted"', "\\n", "{json:", "true}", "pytest", "passed", "failed", "0x7f", "git", "diff", "--stat", "commit", "refactor", "the", "a", "to", "of", "and", "in", "that", "is", "for", "it", "with", "as", "on", "be", "at", "by", "this", "from", "or", "an"]
+WORDS = [
+    "def",
+    "return",
+    "import",
+    "class",
+    "self",
+    "async",
+    "await",
+    "event",
+    "session",
+    "append",
+    "replay",
+    "fork",
+    "resume",
+    "message",
+    "tool",
+    "result",
+    "stdout",
+    "stderr",
+    "error",
+    "warning",
+    "path/to/file.py",
+    "line",
+    "42",
+    '"quoted"',
+    "\\n",
+    "{json:",
+    "true}",
+    "pytest",
+    "passed",
+    "failed",
+    "0x7f",
+    "git",
+    "diff",
+    "--stat",
+    "commit",
+    "refactor",
+    "the",
+    "a",
+    "to",
+    "of",
+    "and",
+    "in",
+    "that",
+    "is",
+    "for",
+    "it",
+    "with",
+    "as",
+    "on",
+    "be",
+    "at",
+    "by",
+    "this",
+    "from",
+    "or",
+    "an",
+]
 KINDS = 300
 """How many different messages there are: making text is no part of what is measured."""
 
@@ -95,27 +154,22 @@ def conversations(folder: Path, *, durable=False):
 
 
 def fill(folder: Path, entries, *, compact_at=None, kept=500) -> UUID:
-    """Write a conversation of so many *entries*; return its id.
+    """Write a conversation of so many *entries*, one at a time as in life; return its id.
 
     With *compact_at*, a compaction stands after that many entries and keeps the last *kept*.
     """
     with conversations(folder) as app:
         at_hand = app.start(begin)
-        for start in range(0, entries, 500):
-            at_hand.record(
-                lambda talk, start=start: _append_many(talk, start, entries, compact_at, kept)
-            )
+        for number in range(entries):
+            at_hand.record(partial(append, number=number))
+            if number + 1 == compact_at:
+                first_kept = next(islice(reversed(at_hand.conversation.entries), kept - 1, None))
+                at_hand.record(partial(_compact, first_kept=first_kept))
         return at_hand.id
 
 
-def _append_many(talk, start, entries, compact_at, kept):
-    for number in range(start, min(start + 500, entries)):
-        append(talk, number)
-        if number + 1 == compact_at:
-            first_kept = [*talk.entries][-kept]
-            talk.compact(
-                "What happened so far.", first_kept=first_kept, tokens_before=0, reason="bench"
-            )
+def _compact(talk, first_kept):
+    talk.compact("What happened.", first_kept=first_kept, tokens_before=0, reason="manual")
 
 
 def state(number):

@@ -102,10 +102,19 @@ class Disk:
     """Inodes and folders, and what of them is safe."""
 
     def __init__(self, root):
-        status = os.stat(root)
-        self.root = os.fspath(root)
-        self.root_key = status.st_dev, status.st_ino
-        self.inodes = {self.root_key: _Folder(self.root)}
+        """Begin with what is in *root*: it is safe."""
+        self.inodes = {}
+        self.root_key = self._known(root)
+
+    def _known(self, path):
+        status = path.stat()
+        key = status.st_dev, status.st_ino
+        if path.is_dir():
+            self.inodes[key] = _Folder(os.fspath(path))
+            self.inodes[key].synced = {child.name: self._known(child) for child in path.iterdir()}
+        else:
+            self.inodes[key] = _File(path.read_bytes(), path.read_bytes())
+        return key
 
     def play(self, operation):
         match operation:

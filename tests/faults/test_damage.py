@@ -8,6 +8,7 @@ import json
 import os
 import re
 from bisect import bisect_left
+from collections import Counter
 
 import pytest
 from hypothesis import event, given, settings
@@ -24,9 +25,19 @@ from tests.faults.damage import KINDS, corrupted, histories, hospital
 SCALE = int(os.environ.get("LEFTFOLD_SOAK", "1"))
 """How many times as many examples: `make soak` sets it."""
 
+TALLY = Counter()
+
 QUICK = settings(max_examples=25 * SCALE)
 MANY = settings(max_examples=150 * SCALE)
 _ANY_VERSION = re.compile(rb'"v"\s*:\s*(-?\d+)')
+
+
+@pytest.fixture(scope="module", autouse=True)
+def figures():
+    """Print, after a long run, what was tried (see docs/reliability.md; `pytest -s`)."""
+    yield
+    if SCALE > 1:
+        print("\n" + ", ".join(f"{name}: {count:,}" for name, count in TALLY.items()))
 
 
 # -- the oracle ----------------------------------------------------------------------------------
@@ -50,8 +61,8 @@ def longest_rise(versions):
     return len(tops)
 
 
-def may_be_unsaved(offset, line, intact):
-    """Whether *line* belongs to a batch of which a member was hit, and nothing newer follows it.
+def may_be_unsaved(line, intact):
+    """Whether *line* belongs to a batch of which a member was hit, and nothing newer is there.
 
     Such a batch looks like one that a crash cut short: it was never saved.
     """
@@ -61,13 +72,16 @@ def may_be_unsaved(offset, line, intact):
     first = line["v"] - place + 1
     members = {first + i for i in range(total)}
     there = {other["v"] for _, other in intact if other.get("batch", [0, 0])[1] == total}
-    newer = any(at > offset and other["v"] >= first + total for at, other in intact)
+    newer = any(other["v"] >= first + total for _, other in intact)
     return members - there != set() and not newer
 
 
 def check_lines(history, data, found):
     """Every line that was not touched is believed; where two orders are possible, the longer."""
     intact = standing(history, data)
+    TALLY["damaged logs"] += 1
+    TALLY["lines hit or lost"] += max(len(history.lines) - len(intact), 0)
+    TALLY["lines not hit"] += len(intact)
     lines = {line.offset: line for line in found.lines}
     reported = {damage.offset for damage in found.damages}
     missed = []
@@ -75,19 +89,20 @@ def check_lines(history, data, found):
         read = lines.get(offset)
         if read is None:
             assert offset in reported, f"{line['v']} is neither read nor reported"
-            missed.append((offset, line))
+            missed.append(line)
         else:
             assert (read.version, read.topic) == (line["v"], line["topic"])
             assert json.loads(read.state) == line["state"]
-    missed = [line for at, line in missed if not may_be_unsaved(at, line, intact)]
+    missed = [line for line in missed if not may_be_unsaved(line, intact)]
     versions = [int(number) for number in _ANY_VERSION.findall(data)]
     marks = [mark for mark in re.findall(rb'"ba[^,}]*', history.data) if b"base" in mark]
     if not all(mark in data for mark in marks):
         return
     if versions == sorted(set(versions)):
+        TALLY["of these lost"] += len(missed)
         assert missed == []
     else:
-        sure = [line["v"] for at, line in intact if not may_be_unsaved(at, line, intact)]
+        sure = [line["v"] for _, line in intact if not may_be_unsaved(line, intact)]
         assert len(found.lines) >= longest_rise(sure)
 
 
@@ -126,7 +141,9 @@ def check_it_goes_on(conversations, history, data, believed):
 
     conversations.store.close()
     after = conversations.get(history.id)
-    assert path.read_bytes().startswith(data)
+    now = path.read_bytes()
+    assert now.startswith(data)
+    assert json.loads(now.split(b"\n")[-2])["v"] == after.version, "glued to what was there"
     assert after.messages()[-1].view.text == "and on"
     assert list(after.entries)[:-1] == list(talk.entries)
     forked = conversations.get(child)

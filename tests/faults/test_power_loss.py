@@ -3,18 +3,19 @@
 With ``LEFTFOLD_DURABILITY=fsync`` not one acknowledged event may be missing.
 """
 
+import errno
 import random
 import shutil
 
 import pytest
 
+from infrastructure.errors import WriteError
 from infrastructure.jsonl import disk
-from infrastructure.jsonl.recorders import JSONLProcessRecorder
-from infrastructure.jsonl.store import Store
 from tests.faults import history
+from tests.faults.failing import Failing
 from tests.faults.simulated import Disk, Recording, write_out
 
-DAMAGES = history.LEFT_BY_A_CRASH | history.SEALED | {"zero-filled"}
+DAMAGES = history.LEFT_BY_A_CRASH | history.SEALED
 
 
 class Power:
@@ -31,7 +32,7 @@ class Power:
         root.mkdir()
         store = root / "home" / "store"
         prepare(store)
-        self._disk = Disk(root)
+        self._disk = Disk(root)  # what is there already is safe
         layer = Recording(root)
         with self._monkeypatch.context() as patch:
             patch.setattr(disk, "os", layer)
@@ -41,13 +42,15 @@ class Power:
             recorders.close()
         return layer.operations
 
-    def fail(self, operations, check, *, after=0, seed=0):
+    def fail(self, operations, check, *, after=0, seed=0, thin=1):
         """Let *check*(store, acks) judge every state; it raises if a promise is broken.
 
-        The power does not fail before there are *after* acknowledgements.
+        The power does not fail before there are *after* acknowledgements. *thin*: only one state of
+        so many is opened.
         """
         chance = random.Random(seed)
         seen, acks, failures = set(), [], []
+        self.states = count = 0
         for number, operation in enumerate(operations):
             if operation[0] == "ack":
                 acks.append(operation[1])
@@ -59,12 +62,15 @@ class Power:
                 if key in seen:
                     continue
                 seen.add(key)
+                count += 1
+                if count % thin:
+                    continue
+                self.states += 1
                 try:
                     self._open(state, check, acks)
                 except Exception as error:
                     failures.append((number, operation, len(acks), error, state))
                     assert len(failures) < 5, failures
-        self.states = len(seen)
         assert failures == []
 
     def _open(self, state, check, acks):
@@ -98,3 +104,63 @@ def test_nothing_acknowledged_is_missing_and_nothing_half_written_is_believed(po
     )
 
     assert power.states > 500
+
+
+@pytest.mark.parametrize("tail", history.TAILS)
+def test_a_log_that_was_hurt_before(power, tail):
+    """Seals, and appends that say what they build on, may be torn as well."""
+    steps = history.STEPS[1:3]
+    operations = power.record(
+        lambda recorders: map(recorders.do, steps),
+        prepare=lambda store: history.damaged_before(store, tail),
+    )
+    power.fail(
+        operations,
+        lambda store, acks: history.check(
+            store,
+            acks,
+            steps=steps,
+            before=history.STEPS[:1],
+            damages=DAMAGES | {"not valid JSON"},
+            power_failed=True,
+        ),
+        thin=3,
+    )
+
+    assert power.states > 200
+
+
+def test_a_failed_save_does_not_come_back(power, monkeypatch):
+    """It was cut off, and that was synced: the power failure does not bring it back."""
+    begun, one = history.STEPS[:2]
+    refused = history.Step("save what is refused", history.A, (history.event(history.A, 4, "no"),))
+
+    def act(recorders):
+        yield recorders.do(begun)
+        with monkeypatch.context() as patch:
+            patch.setattr(disk, "os", Failing(1, errno.EIO, ["fdatasync"], real=disk.os))
+            with pytest.raises(WriteError):
+                recorders.do(refused)
+        yield history.Ack()
+        yield recorders.do(one)
+
+    nothing = history.Step("nothing")
+    operations = power.record(act)
+
+    def check(store, acks):
+        # Until the cut is synced, what was refused may be there: whole, or not at all.
+        steps = [begun, refused] if len(acks) == 1 else [begun, nothing, one]
+        history.check(store, acks, steps=steps, damages=DAMAGES, power_failed=True)
+
+    power.fail(operations, check, thin=2)
+
+    assert power.states > 200
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_without_syncs_anything_may_be_lost_but_nothing_half_written_is_believed(power, seed):
+    """``LEFTFOLD_DURABILITY=os``: what is there is what was written, in order; it goes on."""
+    operations = power.record(lambda recorders: map(recorders.do, history.STEPS), durable=False)
+    power.fail(operations, lambda store, acks: history.check_loosely(store), seed=seed, thin=23)
+
+    assert power.states > 300

@@ -132,6 +132,7 @@ DELETED = {
     "infrastructure/jsonl/notification_log.py _append: disk.truncate": "derived: half a record",
     "infrastructure/jsonl/notification_log.py _write_anew: disk.remove": "derived: half an index",
     "infrastructure/jsonl/notification_log.py _write_anew: disk.rename": "derived: a new index",
+    "infrastructure/jsonl/store.py trash: disk.rename": "`delete`: into the trash, whole",
     "infrastructure/jsonl/tracking.py _write: disk.truncate": "derived: half a record",
     "infrastructure/jsonl/tracking.py advancing: disk.truncate": "derived: half a record",
     "infrastructure/tools/edit.py _edit: replace": "the user's file, as the model was allowed to",
@@ -139,9 +140,9 @@ DELETED = {
     "infrastructure/tools/files.py replace: unlink": "its own temporary file",
     "infrastructure/tools/write.py _write: replace": "the user's file, as the model was allowed to",
 }
-"""Every place that may end a file, or a part of it, and why it may. None is a conversation's."""
+"""Every place that may end a file, or a part of it, and why it may. None but `delete` is a conversation's."""
 
-_OUR_NAMES = {"conversations", "talk", "latest"}
+_OUR_NAMES = {"conversations", "_conversations", "talk", "latest"}
 """Whose methods are called open and rename as well."""
 
 
@@ -200,8 +201,8 @@ def test_whatever_commands_are_given_every_log_is_still_there(tmp_path):
         run(folder, *command)
 
     assert log.read_bytes().startswith(before)
-    assert sorted(path.name for path in folder.glob("*.jsonl"))[0] == log.name
-    assert len(list(folder.glob("*.jsonl"))) == 3  # it, a fork of it, and what was recovered
+    assert log.name in {path.name for path in folder.glob("*.jsonl")}
+    assert len(list(folder.glob("*.jsonl"))) == 3  # it, what was recovered, and a fork
 
 
 # -- ids never become paths ------------------------------------------------------------------------
@@ -268,7 +269,7 @@ READING = [
     ["tree", "0192"], ["tree", "0192", "--json"], ["context", "0192"], ["stats", "0192"],
     ["stats", "0192", "--json"], ["verify"], ["verify", "--json"],
 ]  # fmt: skip
-WRITING = [["recover", "0192"], ["fork", "0192", "--json"], ["fork", str(b.ID)]]
+WRITING = [["recover", "0192"], ["fork", str(b.ID)]]
 
 
 def store_of_evil(tmp_path):
@@ -325,7 +326,8 @@ def test_no_control_sequence_of_a_log_reaches_the_terminal(tmp_path, command):
     folder, _ = store_of_evil(tmp_path)
     done = run(folder, *command)
 
-    assert done.stdout or done.exit_code == 2
+    assert done.stdout
+    assert done.exit_code == (1 if command[0] == "verify" else 0)
     assert HIDDEN.findall(done.stdout) == []
     assert HIDDEN.findall(done.stderr) == []
 
@@ -342,11 +344,3 @@ def test_no_control_sequence_of_a_log_reaches_a_terminal_with_colours(tmp_path):
 
     assert "prompt" in shown
     assert HIDDEN.findall(re.sub(r"\x1b\]8;[^\x1b]*\x1b\\", "", shown)) == []
-
-
-def test_errors_that_quote_the_world_are_neutralised_as_well(tmp_path):
-    """The name of a folder, and what a person typed."""
-    done = run(tmp_path / f"none{EVIL.replace(chr(0), '')}", "show", "0192")
-    assert done.exit_code != 0
-    told = f"{done.stdout}{done.stderr}{done.exception}"
-    assert HIDDEN.findall(told) == []

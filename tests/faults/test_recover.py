@@ -5,11 +5,13 @@ import re
 
 import pytest
 from click.testing import CliRunner
+from eventsourcing.cipher import AESCipher
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.application import Conversations
 from app.cli import leftfold
+from app.errors import LockedConversationError
 from app.recovery import IN_PART, LOST_HERE, NothingToRecoverError, recover
 from app.verification import verify
 from domain.canonical import digest
@@ -303,6 +305,36 @@ def test_over_another_persistence_module_what_is_there_is_copied():
 
         assert texts(talks.get(done.id)) == ["hello"]
         assert isinstance(next(iter(talks.events_of(done.id))), Started)
+
+
+def test_a_compressed_log_is_recovered_too_but_not_without_its_compressor(tmp_path):
+    environment = {"LEFTFOLD_STORE": str(tmp_path), "LEFTFOLD_DURABILITY": "os"}
+    compressed = environment | {"COMPRESSOR_TOPIC": "zlib"}
+    with Conversations(compressed, clock=b.Clock()) as talks:
+        at_hand = talks.start(lambda i, t: b.Conversation.start(i, timestamp=t, cwd="/work"))
+        at_hand.record(lambda talk: talk.append_prompt("hello"))
+        path = talks.store.path_of(at_hand.id)
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b'{"v":2,', b'{"w":2,'))
+
+    with Conversations(environment) as talks, pytest.raises(NothingToRecoverError):
+        recover(talks, at_hand.id, cwd="/elsewhere")
+    with Conversations(compressed) as talks:
+        done = recover(talks, at_hand.id, cwd="/elsewhere")
+        assert texts(talks.get(done.id)) == ["hello"]
+        assert verify(talks, done.id).findings == ()
+
+
+def test_with_a_wrong_key_nothing_is_made(tmp_path):
+    cipher = {"CIPHER_TOPIC": "eventsourcing.cipher:AESCipher", "LEFTFOLD_STORE": str(tmp_path)}
+    with Conversations(cipher | {"CIPHER_KEY": AESCipher.create_key(16)}) as talks:
+        at_hand = talks.start(lambda i, t: b.Conversation.start(i, timestamp=t, cwd="/work"))
+        at_hand.record(lambda talk: talk.append_prompt("hello"))
+
+    with Conversations(cipher | {"CIPHER_KEY": AESCipher.create_key(16)}) as talks:
+        with pytest.raises(LockedConversationError):
+            recover(talks, at_hand.id, cwd="/elsewhere")
+        assert list(talks.ids()) == [at_hand.id]
 
 
 # -- the command ---------------------------------------------------------------------------------

@@ -44,7 +44,9 @@ def write(folder, name, count, conversations, seed, threads, say):
 
         def work(number):
             try:
-                _append(shared, f"{name}.{number}", -(-count // threads), conversations, number, say)
+                _append(
+                    shared, f"{name}.{number}", -(-count // threads), conversations, number, say
+                )
             except BaseException as error:
                 errors.append(error)
 

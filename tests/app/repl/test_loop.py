@@ -38,7 +38,7 @@ class Echo:
     def __init__(self, at_hand, screen, then):
         self.at_hand, self.screen, self.then = at_hand, screen, then
 
-    async def run_turn(self, prompt):
+    async def run_turn(self, prompt, attachments=()):
         self.at_hand.record(lambda talk: talk.append_prompt(prompt))
         try:
             await self.then(prompt)
@@ -132,7 +132,7 @@ def test_a_resumed_conversation_is_shown(desk):
 
 def test_a_prompt_that_could_not_be_saved_is_offered_again(desk, tmp_path):
     class Full:
-        async def run_turn(self, prompt):
+        async def run_turn(self, prompt, attachments=()):
             raise WriteError(tmp_path / "log", OSError(28, "No space left on device"))
 
     _, shown, prompts, ids, _ = desk("precious", "", make_agent=lambda *_: Full())
@@ -240,16 +240,18 @@ def test_help_names_every_command(desk):
     [
         ("/hlp", "There is no command /hlp. Did you mean /help?"),
         ("/xyzzy", "There is no command /xyzzy. /help shows all commands."),
-        ("!ls", "`!` is no command here"),
+        ("!", "!COMMAND runs a command"),
         ("/thinking", "Thinking is off (choices: off, low"),
         ("/thinking loud", "'loud' is not a thinking level"),
         ("/model", "The model is test-model."),
         ("/name", "The conversation has no name."),
         ("/log", "Nothing is recorded yet."),
         ("/fork", "Nothing is recorded yet."),
-        ("/context", "messages  0"),
+        ("/context", "0 on the path"),
         ("/context json", '"model": "test-model"'),
         ("/context what", "/context takes nothing or json"),
+        ("/show", "Nothing is recorded yet."),
+        ("/resume", "/resume needs an ID here"),
     ],
 )
 def test_commands_answer_and_record_nothing_of_themselves(desk, typed, answer):

@@ -1,0 +1,74 @@
+"""``@file`` in a prompt: what is in the file goes with the message, and into the log.
+
+The content is stored, not the path: a file that is gone tomorrow breaks nothing (case I6). The
+limits are those of the tool that reads files: text is capped, an image that the API would refuse
+is not attached (case I4).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from domain.messages import JsonObject
+
+_MENTION = re.compile(r'(?:(?<=\s)|^)@(?:"([^"\n]+)"|([^\s"]+))')
+_OPENING = "(The user attached the file "
+_ENDS_SENTENCE = ".,;:!?)。，；：！？）"
+
+
+class Attachment(NamedTuple):
+    """A file that goes with a prompt: its blocks; or why it does not, in *problem*."""
+
+    path: str
+    blocks: list[JsonObject]
+    problem: str = ""
+
+
+async def attachments(prompt: str, cwd: Path) -> list[Attachment]:
+    """Return the files that *prompt* mentions as ``@path`` or ``@"path"``, if they exist."""
+    found: dict[str, Attachment] = {}
+    for match in _MENTION.finditer(prompt):
+        path = _existing(match[1] or match[2], cwd)
+        if path is not None and path not in found:
+            found[path] = await _attachment(path, cwd)
+    return list(found.values())
+
+
+def attached_path(text: str) -> str | None:
+    """Return the path if *text* is the block of an attached file."""
+    if not text.startswith(_OPENING):
+        return None
+    return text.removeprefix(_OPENING).partition("\n")[0].rstrip(":)")
+
+
+def _existing(path: str, cwd: Path) -> str | None:
+    """Return the path of a regular file; ``@a.py,`` at the end of a clause means ``a.py``."""
+    from infrastructure.errors import ToolError  # noqa: PLC0415
+    from infrastructure.tools.files import resolve  # noqa: PLC0415 - only for attachments
+
+    for candidate in (path, path.rstrip(_ENDS_SENTENCE)):
+        try:
+            if candidate and resolve(candidate, cwd).is_file():
+                return candidate
+        except (OSError, ValueError, ToolError):
+            continue
+    return None
+
+
+async def _attachment(path: str, cwd: Path) -> Attachment:
+    from infrastructure.tools.output import ToolContext  # noqa: PLC0415
+    from infrastructure.tools.read import Read  # noqa: PLC0415
+
+    context = ToolContext(cwd=cwd, side_files=cwd, tool_use_id="attachment")
+    output = await Read().run({"path": path}, context)
+    if output.is_error:
+        return Attachment(path, [], str(output.content))
+    if isinstance(output.content, str):
+        text = f"{_OPENING}{path}:\n{output.content.rstrip()}\n)"
+        return Attachment(path, [{"type": "text", "text": text}])
+    images = [block for block in output.content if block.get("type") == "image"]
+    return Attachment(path, [{"type": "text", "text": f"{_OPENING}{path})"}, *images])

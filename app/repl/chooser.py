@@ -1,0 +1,226 @@
+"""A list to choose from, filtered by what is typed: the frame of the picker and the navigator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.application.current import get_app
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.data_structures import Point
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import (
+    BufferControl,
+    ConditionalContainer,
+    Dimension,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    VSplit,
+    Window,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from prompt_toolkit.input import Input
+    from prompt_toolkit.key_binding import KeyPressEvent
+    from prompt_toolkit.output import Output
+
+Value = TypeVar("Value")
+
+_SECONDS_FOR_AN_ESCAPE = 0.1
+_PREVIEW_LINES = 8
+_LEAST_HEIGHT_FOR_A_PREVIEW = 20
+
+
+class Choice(NamedTuple, Generic[Value]):
+    """One row: what it stands for, its text on one plain line, and how it looks."""
+
+    value: Value
+    text: str
+    style: str = ""
+
+
+class Chosen(NamedTuple, Generic[Value]):
+    """What the person did, by the name of the action, and with which row."""
+
+    action: str
+    value: Value
+
+
+class Chooser(Generic[Value]):
+    """Asks once. *actions* are keys other than Enter: ``{"c-r": "rename"}``.
+
+    Args:
+        title: What is chosen.
+        choices: The rows.
+        actions: Keys, each with the name of what it does. Enter is ``"enter"``.
+        hint: The last line: which keys there are.
+        preview: Text to show of the row under the cursor.
+        at: The value to begin at.
+        wanted: What to begin filtering by.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        choices: Sequence[Choice[Value]],
+        *,
+        actions: Mapping[str, str],
+        hint: str,
+        preview: Callable[[Value], str] | None = None,
+        at: Value | None = None,
+        wanted: str = "",
+        source: Input | None = None,
+        output: Output | None = None,
+    ) -> None:
+        self._title, self._choices, self._hint, self._preview = title, choices, hint, preview
+        self._filter = Buffer(multiline=False, on_text_changed=lambda _: self._narrow())
+        self._shown: list[Choice[Value]] = list(choices)
+        self._place = next((n for n, each in enumerate(choices) if each.value == at), 0)
+        self._app: Application[Chosen[Value] | None] = Application(
+            layout=self._layout(),
+            key_bindings=self._keys(actions),
+            erase_when_done=True,
+            input=source,
+            output=output,
+        )
+        self._app.ttimeoutlen = _SECONDS_FOR_AN_ESCAPE
+        if wanted:
+            self._filter.insert_text(wanted)
+
+    @property
+    def wanted(self) -> str:
+        """What was typed to filter by."""
+        return self._filter.text
+
+    async def ask(self) -> Chosen[Value] | None:
+        """Return what was chosen; None if nothing was."""
+        try:
+            return await self._app.run_async(handle_sigint=False)
+        except (EOFError, KeyboardInterrupt, OSError):
+            return None  # the terminal has gone
+
+    def _narrow(self) -> None:
+        at = self._shown[self._place].value if self._shown else None
+        words = self._filter.text.casefold().split()
+        self._shown = [
+            each for each in self._choices if all(word in each.text.casefold() for word in words)
+        ]
+        self._place = next((n for n, each in enumerate(self._shown) if each.value == at), 0)
+
+    # -- the screen ----------------------------------------------------------------------------
+
+    def _layout(self) -> Layout:
+        line = Dimension.exact(1)
+        search = VSplit(
+            [
+                Window(FormattedTextControl("  search: "), width=10, height=line),
+                Window(BufferControl(self._filter), height=line),
+            ]
+        )
+        rows = FormattedTextControl(
+            self._rows,
+            get_cursor_position=lambda: Point(0, self._place),
+            show_cursor=False,
+        )
+        preview = Window(
+            FormattedTextControl(self._previewed),
+            height=_PREVIEW_LINES + 1,
+            style="ansibrightblack",
+        )
+        has_preview = Condition(
+            lambda: (
+                self._preview is not None
+                and get_app().output.get_size().rows >= _LEAST_HEIGHT_FOR_A_PREVIEW
+            )
+        )
+        return Layout(
+            HSplit(
+                [
+                    Window(FormattedTextControl(self._heading), height=line),
+                    search,
+                    Window(rows, height=self._height, wrap_lines=False),
+                    ConditionalContainer(preview, has_preview),
+                    Window(FormattedTextControl(self._hint), height=line, style="ansibrightblack"),
+                ]
+            )
+        )
+
+    def _heading(self) -> FormattedText:
+        count = f" ({len(self._shown)} of {len(self._choices)})"
+        return FormattedText([("bold", self._title), ("ansibrightblack", count)])
+
+    def _height(self) -> Dimension:
+        room = get_app().output.get_size().rows - 5
+        if self._preview is not None:
+            room -= _PREVIEW_LINES + 1
+        most = max(min(len(self._choices), room), 1)
+        return Dimension(min=1, preferred=most, max=most)
+
+    def _rows(self) -> FormattedText:
+        if not self._shown:
+            return FormattedText([("ansibrightblack", "  (nothing matches)")])
+        parts: list[tuple[str, str]] = []
+        for number, each in enumerate(self._shown):
+            is_here = number == self._place
+            end = "\n" if number < len(self._shown) - 1 else ""
+            style = "reverse" if is_here else each.style
+            parts.append((style, f"{'▸' if is_here else ' '} {each.text}{end}"))
+        return FormattedText(parts)
+
+    def _previewed(self) -> str:
+        if self._preview is None or not self._shown:
+            return ""
+        lines = self._preview(self._shown[self._place].value).split("\n")
+        return "\n".join(["", *(f"  {line}" for line in lines[-_PREVIEW_LINES:])])
+
+    # -- the keys ------------------------------------------------------------------------------
+
+    def _keys(self, actions: Mapping[str, str]) -> KeyBindings:
+        keys = KeyBindings()
+        for key, rows in {"up": -1, "down": 1, "c-p": -1, "c-n": 1}.items():
+            keys.add(key)(self._mover(rows))
+        keys.add("pageup")(self._mover(-10))
+        keys.add("pagedown")(self._mover(10))
+        keys.add("c-home")(self._mover(-len(self._choices)))
+        keys.add("c-end")(self._mover(len(self._choices)))
+        for key, action in {"enter": "enter", **actions}.items():
+            keys.add(key, eager=True)(self._doer(action))
+
+        @keys.add("escape", eager=True)
+        @keys.add("c-c")
+        @keys.add("c-d")
+        @keys.add(Keys.SIGINT)
+        def leave(event: KeyPressEvent) -> None:
+            event.app.exit(result=None)
+
+        return keys
+
+    def _mover(self, rows: int) -> Callable[[KeyPressEvent], None]:
+        def move(_event: KeyPressEvent) -> None:
+            self._place = max(min(self._place + rows, len(self._shown) - 1), 0)
+
+        return move
+
+    def _doer(self, action: str) -> Callable[[KeyPressEvent], None]:
+        def do(event: KeyPressEvent) -> None:
+            if self._shown and not event.app.is_done:
+                event.app.exit(result=Chosen(action, self._shown[self._place].value))
+
+        return do
+
+
+async def ask_line(question: str, default: str = "") -> str | None:
+    """Ask for one line; None if the person leaves instead."""
+    from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415
+
+    session: PromptSession[str] = PromptSession(question, erase_when_done=True)
+    try:
+        return await session.prompt_async(default=default, handle_sigint=False)
+    except (EOFError, KeyboardInterrupt, OSError):
+        return None

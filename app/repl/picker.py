@@ -1,0 +1,166 @@
+"""The picker: which conversation to go on with; and, on the way, tidying up among them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from prompt_toolkit.utils import get_cwidth
+
+from app.commands.list import rows
+from app.errors import explanation
+from app.i18n import _
+from app.repl.chooser import Choice, Chooser, Chosen, ask_line
+from app.repl.plain import one_line, plain
+from app.repl.slash import prompt_of
+from domain.events import MessageAppended, NoteAppended
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from app.application import Conversations
+    from domain.conversation import Conversation
+    from domain.projections.catalogue import Row
+
+_HINT = "Enter goes on · Tab here/all · Ctrl+R rename · Ctrl+A archive · Ctrl+D delete · Esc leaves"
+_ACTIONS = {"tab": "scope", "c-r": "rename", "c-a": "archive", "c-d": "delete"}
+_PREVIEWED_EVENTS = 24
+_PREVIEW_WIDTH = 200
+
+
+class _View(NamedTuple):
+    """What the list shows, and where it stands."""
+
+    everywhere: bool = False
+    at: UUID | None = None
+    wanted: str = ""
+    said: str = ""
+
+
+class Picker:
+    """Picks a conversation of the directory *cwd*, or of all."""
+
+    def __init__(
+        self, conversations: Conversations, cwd: str, *, current: UUID | None = None
+    ) -> None:
+        self._conversations = conversations
+        self._cwd = cwd
+        self._current = current
+        self._previews: dict[UUID, str] = {}
+
+    async def pick(self) -> UUID | None:
+        """Return the conversation that was picked; None for none."""
+        view = _View(everywhere=not self._rows(everywhere=False))
+        while True:
+            found = self._rows(everywhere=view.everywhere)
+            chooser = self._chooser(view, found)
+            chosen = await chooser.ask()
+            if chosen is None or chosen.action == "enter":
+                return chosen.value if chosen else None
+            view = _View(view.everywhere, chosen.value, chooser.wanted)
+            view = await self._act(chosen, {row.id: row for row in found}[chosen.value], view)
+
+    def _rows(self, *, everywhere: bool) -> list[Row]:
+        """Return what is listed: of this directory, without what was put away; or all."""
+        found = rows(self._conversations, cwd=None if everywhere else self._cwd)
+        return found if everywhere else [row for row in found if not row.archived]
+
+    def _chooser(self, view: _View, found: list[Row]) -> Chooser[UUID]:
+        where = (
+            _("all conversations")
+            if view.everywhere
+            else _("conversations of {cwd}").format(cwd=plain(self._cwd))
+        )
+        return Chooser(
+            _("Resume: {where}").format(where=where) + (f" · {view.said}" if view.said else ""),
+            [_choice(row, everywhere=view.everywhere) for row in found],
+            actions=_ACTIONS,
+            hint=_(_HINT),
+            preview=self._preview,
+            at=view.at,
+            wanted=view.wanted,
+        )
+
+    async def _act(self, chosen: Chosen[UUID], row: Row, view: _View) -> _View:
+        """Do what a key other than Enter asks for."""
+        try:
+            match chosen.action:
+                case "scope":
+                    return view._replace(everywhere=not view.everywhere)
+                case "rename":
+                    name = await ask_line(_("New name: "), row.name or "")
+                    if name is not None:
+                        at_hand = self._conversations.open(row.id)
+                        at_hand.record(lambda talk: talk.rename(name))
+                case "archive":
+                    archive = partial(_archive, archived=not row.archived)
+                    self._conversations.open(row.id).record(archive)
+                    return view._replace(
+                        said="brought back" if row.archived else "archived; Tab shows it"
+                    )
+                case "delete":
+                    return view._replace(said=await self._delete(row))
+        except Exception as error:
+            told = explanation(error)
+            if told is None:
+                raise
+            return view._replace(said=one_line(told[0], 120))
+        return view
+
+    async def _delete(self, row: Row) -> str:
+        if row.id == self._current:
+            return "this is the conversation at hand: not deleted"
+        if self._conversations.store is None:
+            return "deleting needs a store of files"
+        title = one_line(row.title, 60)
+        if (
+            await ask_line(_("Move “{title}” to the trash? [y/N] ").format(title=title)) or ""
+        ).lower() not in (
+            "y",
+            "yes",
+        ):
+            return "not deleted"
+        path = self._conversations.store.trash(row.id)
+        return _("moved to {path}").format(path=plain(str(path)))
+
+    def _preview(self, conversation_id: UUID) -> str:
+        """Return the last that was said, read from the end of the log."""
+        if conversation_id not in self._previews:
+            try:
+                self._previews[conversation_id] = self._last_words(conversation_id)
+            except Exception as error:
+                if explanation(error) is None:
+                    raise
+                self._previews[conversation_id] = one_line(str(error), _PREVIEW_WIDTH)
+        return self._previews[conversation_id]
+
+    def _last_words(self, conversation_id: UUID) -> str:
+        last = self._conversations.last_event_of(conversation_id)
+        since = max(last.originator_version - _PREVIEWED_EVENTS, 1) if last else 1
+        lines = []
+        for event in self._conversations.events_of(conversation_id, since=since):
+            match event:
+                case MessageAppended() if event.view.text:
+                    mark = "›" if event.view.role == "user" else " "
+                    lines.append(f"{mark} {one_line(prompt_of(event), _PREVIEW_WIDTH)}")
+                case MessageAppended():
+                    calls = ", ".join(call.name for call in event.view.tool_uses)
+                    lines += [f"● {plain(calls)}"] if calls else []
+                case NoteAppended(content=content):
+                    lines.append(f"✎ {one_line(content, _PREVIEW_WIDTH)}")
+        return "\n".join(lines) or _("(nothing was said)")
+
+
+def _archive(talk: Conversation, *, archived: bool) -> None:
+    talk.archive(archived=archived)
+
+
+def _choice(row: Row, *, everywhere: bool) -> Choice[UUID]:
+    when = row.updated.astimezone().strftime("%Y-%m-%d %H:%M")
+    title = one_line(row.title, 100) or _("(no prompt yet)")
+    text = f"{when}  {title}"
+    if everywhere:
+        text += " " * max(64 - get_cwidth(text), 2) + plain(row.cwd or "?")
+    if row.archived:
+        text += "  (archived)"
+    return Choice(row.id, text, "ansibrightblack" if row.archived else "")

@@ -1,0 +1,71 @@
+"""``!cmd``: a command that the person runs, now; its output is a note in the conversation."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app import bootstrap
+from app.i18n import _
+from domain.errors import InvalidCommandError
+from domain.messages import ToolUseBlock
+
+if TYPE_CHECKING:
+    from app.repl.loop import Repl
+    from domain.conversation import Conversation
+
+_SECONDS = 3600.0
+
+
+async def run(repl: Repl, typed: str) -> None:
+    """Run what stands after ``!``; after ``!!``, the model is not told.
+
+    Raises:
+        InvalidCommandError: there is no command.
+    """
+    from infrastructure.tools.bash import Bash  # noqa: PLC0415 - only here
+    from infrastructure.tools.output import ToolContext  # noqa: PLC0415
+
+    line = typed.lstrip("!").strip()
+    if not line:
+        raise InvalidCommandError(_("!COMMAND runs a command, !!COMMAND keeps it from the model."))
+    workshop, screen = repl.context.workshop, repl.context.screen
+    workshop.hold(repl.at_hand.id)
+    talk = repl.at_hand.conversation
+    call = ToolUseBlock(id=f"shell-{talk.version}", name="bash", input={"command": line})
+    printed: list[str] = []
+
+    def on_output(text: str) -> None:
+        printed.append(text)
+        del printed[:-100]
+        screen.tool_printed(call, text)
+
+    context = ToolContext(
+        cwd=Path(bootstrap.working_directory(talk, workshop.settings.cwd)),
+        side_files=workshop.settings.home / "outputs" / str(talk.id),
+        tool_use_id=call.id,
+        on_output=on_output,
+    )
+    is_visible = not typed.startswith("!!")
+    screen.tool_started(call, f"$ {line}")
+    try:
+        output = await Bash().run({"command": line, "timeout": _SECONDS}, context)
+    except asyncio.CancelledError:
+        _note(repl, line, "".join(printed) + "\n[stopped by the user]", visible=is_visible)
+        raise
+    _note(repl, line, str(output.content), visible=is_visible)
+    screen.tool_ended(call, output)
+    screen.rest()
+    if not is_visible:
+        repl.say(_("(the model is not told)"), "dim")
+
+
+def _note(repl: Repl, line: str, output: str, *, visible: bool) -> None:
+    content = f"(The user ran this command: $ {line}\n{output.strip()}\n)"
+
+    def append(talk: Conversation) -> None:
+        talk.close_open_calls()
+        talk.append_note("shell", content, visible=visible)
+
+    repl.at_hand.record(append)

@@ -1,0 +1,119 @@
+"""The status line below the prompt: model, thinking, how full the window is, cost, name.
+
+What takes time to know (the price list, the length of the context) is found out in a thread and
+appears when it is known: the prompt never waits for it.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from prompt_toolkit.application import get_app
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.utils import get_cwidth
+
+from app.repl.plain import one_line
+from domain.compaction import context_tokens
+from domain.projections.usage import own_entries, usage_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from decimal import Decimal
+
+    from app.application import OpenConversation
+    from app.bootstrap import Workshop
+    from domain.conversation import Conversation
+
+_LONGEST_NAME = 40
+
+
+class Facts(NamedTuple):
+    """What takes time to know of one version of a conversation."""
+
+    tokens: int
+    window: int
+    cost: Decimal | None
+
+
+class StatusLine:
+    """Shows the conversation that it was last told to look at."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._workshop = workshop
+        self._at_hand: OpenConversation | None = None
+        self._known: tuple[object, Facts] | None = None
+        self._asked: object = None
+
+    def look_at(self, at_hand: OpenConversation) -> None:
+        """Show *at_hand* from here on."""
+        self._at_hand, self._known, self._asked = at_hand, None, None
+
+    def __call__(self) -> FormattedText:
+        """Return the line, as wide as the terminal has room for."""
+        app = get_app()
+        talk = self._conversation()
+        if talk is None:
+            return FormattedText()
+        key = (talk.id, talk.version, talk.model)
+        if self._asked != key:
+            self._asked = key
+            threading.Thread(
+                target=self._find_out, args=(talk, key, app.invalidate), daemon=True
+            ).start()
+        facts = self._known[1] if self._known is not None and self._known[0] == key else None
+        line = shortened(parts(talk, facts), app.output.get_size().columns - 1)
+        return FormattedText([("", line)])
+
+    def _conversation(self) -> Conversation | None:
+        with suppress(Exception):  # the store may be gone; the prompt is not the place to say so
+            return self._at_hand.conversation if self._at_hand else None
+        return None
+
+    def _find_out(self, talk: Conversation, key: object, redraw: Callable[[], None]) -> None:
+        from infrastructure.model.prices import cost  # noqa: PLC0415 - half a second
+
+        # The conversation may go on meanwhile: then the next version is asked about.
+        with suppress(Exception):
+            window = self._workshop.window_of(talk.model or "")
+            spent = usage_of(own_entries(talk), cost).cost
+            self._known = key, Facts(context_tokens(talk), window, spent)
+            redraw()
+
+
+def parts(talk: Conversation, facts: Facts | None) -> list[str]:
+    """Return what there is to say, the most important first."""
+    said = [one_line(talk.model or "no model", _LONGEST_NAME)]
+    if facts is not None:
+        said.append(f"{_short(facts.tokens)}/{_short(facts.window)} tokens ({_share(facts)})")
+    if talk.thinking_level not in (None, "off"):
+        said.append(f"thinking {talk.thinking_level}")
+    if facts is not None and facts.cost:
+        said.append(f"${facts.cost:.4f}" if facts.cost < 1 else f"${facts.cost:.2f}")
+    if talk.leaf in talk.labels:
+        said.append(f"[{one_line(talk.labels[talk.leaf], _LONGEST_NAME)}]")
+    if talk.name:
+        said.append(one_line(talk.name, _LONGEST_NAME))
+    return said
+
+
+def shortened(said: list[str], width: int) -> str:
+    """Return as much of *said* as fits *width* cells, from the front."""
+    line = ""
+    for part in said:
+        longer = f"{line} · {part}" if line else part
+        if get_cwidth(longer) > width:
+            break
+        line = longer
+    return line
+
+
+def _share(facts: Facts) -> str:
+    return f"{facts.tokens / facts.window:.0%}" if facts.window else "?"
+
+
+def _short(tokens: int) -> str:
+    if tokens < 1_000:  # noqa: PLR2004
+        return str(tokens)
+    return f"{tokens / 1_000:.1f}k" if tokens < 100_000 else f"{tokens // 1_000:,}k"  # noqa: PLR2004

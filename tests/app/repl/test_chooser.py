@@ -1,0 +1,51 @@
+"""A list to choose from."""
+
+import asyncio
+
+import pytest
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from app.repl.chooser import Choice, Chooser, Chosen
+
+FRUIT = [Choice(n, text) for n, text in enumerate(["red apple", "green pear", "green apple"])]
+
+
+def chosen(keys, **options):
+    async def ask():
+        with create_pipe_input() as source:
+            chooser = Chooser(
+                "Fruit",
+                FRUIT,
+                actions={"c-r": "rename"},
+                hint="",
+                source=source,
+                output=DummyOutput(),
+                **options,
+            )
+            source.send_text(keys)
+            return await asyncio.wait_for(chooser.ask(), 10)
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ("\r", Chosen("enter", 0)),
+        ("\x1b[B\x1b[B\x1b[B\x1b[B\x1b[A\r", Chosen("enter", 1)),
+        ("apple green\r", Chosen("enter", 2)),
+        ("pear\x12", Chosen("rename", 1)),
+        ("zzz\r\x7f\x7f\x7f\x1b[B\r", Chosen("enter", 1)),
+        ("\x03", None),
+        ("\x1b", None),
+    ],
+)
+def test_keys_move_filter_act_and_leave(keys, expected):
+    assert chosen(keys) == expected
+
+
+def test_it_begins_where_it_is_told():
+    assert chosen("\r", at=1) == Chosen("enter", 1)
+    assert chosen("\r", at=2, wanted="green") == Chosen("enter", 2)
+    assert chosen("\r", preview=lambda value: f"about {value}") == Chosen("enter", 0)

@@ -1,0 +1,102 @@
+"""What Tab offers, and what the status line says."""
+
+from decimal import Decimal
+from types import SimpleNamespace
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+
+from app.application import Conversations
+from app.repl import slash
+from app.repl.completion import PromptCompleter, is_completable
+from app.repl.status import Facts, parts, shortened
+from domain.conversation import THINKING_LEVELS
+from tests.app.doubles import begin
+
+
+@pytest.fixture
+def here(tmp_path):
+    folder = tmp_path / "work"
+    (folder / "sub dir").mkdir(parents=True)
+    (folder / "src").mkdir()
+    for name in ("one.txt", "two words.txt", ".hidden", "src/main.py"):
+        (folder / name).write_text("")
+    return folder
+
+
+@pytest.fixture
+def offered(here, tmp_path):
+    environment = {"LEFTFOLD_STORE": str(tmp_path / "store"), "LEFTFOLD_DURABILITY": "os"}
+    with Conversations(environment) as conversations:
+        at_hand = conversations.start(begin(str(here)))
+        at_hand.record(lambda talk: talk.append_prompt("what is \x1b this"))
+        at_hand.record(lambda talk: talk.label(talk.leaf, "start"))
+        completer = PromptCompleter(SimpleNamespace(settings=SimpleNamespace(cwd=str(here))))
+        completer.look_at(at_hand)
+
+        def complete(text):
+            found = completer.get_completions(Document(text), CompleteEvent())
+            return [text[: len(text) + each.start_position] + each.text for each in found]
+
+        yield complete
+
+
+def test_commands_are_offered_by_their_beginning(offered):
+    assert offered("/t") == ["/tree ", "/thinking "]
+    assert len(offered("/")) == len(slash.TABLE)
+    assert offered("/xyz") == offered("hello /t") == []
+
+
+def test_what_commands_take_is_offered(offered):
+    assert offered("/thinking ") == [f"/thinking {level}" for level in THINKING_LEVELS]
+    assert offered("/thinking m") == ["/thinking medium", "/thinking max"]
+    assert offered("/tree s") == ["/tree start"]
+    assert offered("/label @") == ["/label @start", "/label @4"]
+    assert offered("/label x") == []
+
+
+def test_files_are_offered_after_an_at_and_hidden_ones_only_if_asked_for(offered):
+    assert offered("see @") == [
+        "see @one.txt",
+        "see @src/",
+        'see @"sub dir/',
+        'see @"two words.txt"',
+    ]
+    assert offered("see @src/") == ["see @src/main.py"]
+    assert offered("see @.h") == ["see @.hidden"]
+    assert offered('see @"two') == ['see @"two words.txt"']
+    assert offered("mail me@o") == offered("@nowhere/") == []
+
+
+def test_the_menu_opens_by_itself_only_where_it_helps():
+    assert is_completable("/th")
+    assert is_completable("/tree ")
+    assert is_completable("look at @")
+    assert not is_completable("/usr/bin")
+    assert not is_completable("hello")
+    assert not is_completable("")
+
+
+def talk_with(**facts):
+    leaf_and_labels = {"leaf": 3, "labels": {}, "thinking_level": "off", "name": None}
+    return SimpleNamespace(**{"model": "some-model", **leaf_and_labels, **facts})
+
+
+def test_the_status_says_what_is_known():
+    facts = Facts(12_345, 200_000, Decimal("0.01234"))
+    talk = talk_with(thinking_level="high", labels={3: "here"}, name="A \x1b name")
+
+    assert parts(talk_with(), None) == ["some-model"]
+    assert parts(talk, facts) == [
+        "some-model", "12.3k/200k tokens (6%)", "thinking high", "$0.0123", "[here]", "A ␛ name",
+    ]  # fmt: skip
+
+
+def test_a_narrow_window_gets_the_most_important():
+    said = ["some-model", "1k/200k tokens (0%)", "名字"]
+
+    assert shortened(said, 80) == "some-model · 1k/200k tokens (0%) · 名字"
+    assert shortened(said, 38) == "some-model · 1k/200k tokens (0%)"
+    assert shortened(said, 12) == "some-model"
+    assert shortened(said, 3) == ""
