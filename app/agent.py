@@ -14,7 +14,6 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
-from app.errors import NotRecordedError
 from domain.answer import Answer
 from domain.events import TurnError
 from domain.projections.context import PROJECTION
@@ -26,19 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
     from app.compactor import Compactor
-    from app.ports import Approver, Model, OpenConversation, Screen, Toolbox, ToolOutput
+    from app.ports import Model, OpenConversation, Screen
+    from app.tool_calls import ToolCalls
     from domain.conversation import Conversation
-    from domain.messages import JsonObject, ToolUseBlock
+    from domain.raw_messages import JsonObject
 
 Done = TypeVar("Done")
 
 MAX_CUT_OFF_ANSWERS = 2
 """How often in one turn the model may be asked again after an answer that ended in a call."""
-
-CUT_OFF = (
-    "This call was cut off before its end ({reason}) and was not run. Make it again, shorter, or "
-    "in several steps."
-)
 
 
 class Agent:
@@ -49,8 +44,7 @@ class Agent:
         at_hand: OpenConversation,
         *,
         model: Model,
-        toolbox: Toolbox,
-        approver: Approver,
+        tool_calls: ToolCalls,
         screen: Screen,
         compactor: Compactor,
         prepare: Callable[[Conversation], object] = lambda _: None,
@@ -59,13 +53,11 @@ class Agent:
         self._at_hand = at_hand
         self._prepare = prepare
         self._model = model
-        self._toolbox = toolbox
-        self._approver = approver
+        self._tool_calls = tool_calls
         self._screen = screen
         self._compactor = compactor
         self._requests: Requests | None = None
         self._lost: JsonObject = {}
-        self._unsaved: list[tuple[str, ToolOutput]] = []
 
     async def run_turn(self, prompt: str, attachments: Sequence[JsonObject] = ()) -> str:
         """Say *prompt* to the model, with *attachments*, and let it work until it is done.
@@ -76,7 +68,7 @@ class Agent:
             NotRecordedError: the log could not take an event; the turn stopped there.
             InvalidCommandError: the prompt is blank; nothing happened.
         """
-        self._save_what_could_not_be_saved()
+        self._tool_calls.save_what_could_not_be_saved()
         first = self._at_hand.conversation.version + 1
         self._at_hand.record(partial(self._begin_turn, prompt=prompt, attachments=attachments))
         return await self._finish(self._work(), first)
@@ -93,7 +85,7 @@ class Agent:
         return await self._finish(self._go_on(), first)
 
     async def _go_on(self) -> None:
-        await self._run_tools(self._at_hand.conversation.open_calls())
+        await self._tool_calls.run(self._at_hand.conversation.open_calls())
         await self._work()
 
     async def _finish(self, work: Coroutine[None, None, None], first: int) -> str:
@@ -126,7 +118,7 @@ class Agent:
                 continue
             calls = self._at_hand.conversation.open_calls()
             if calls and stop_reason == "tool_use":
-                await self._run_tools(calls)
+                await self._tool_calls.run(calls)
             if not calls or stop_reason == "tool_use":
                 # What was typed meanwhile: after the tools, or at the end as the next thing to do.
                 queued = bool(self._at_hand.conversation.queue)
@@ -136,7 +128,7 @@ class Agent:
                     return
                 continue
             # An input that may be cut off is never run (facts.md, trap 2; case A17).
-            self._at_hand.record(partial(_refuse_cut_off_calls, reason=stop_reason))
+            self._tool_calls.refuse_cut_off(stop_reason)
             cut_off_answers += 1
             if cut_off_answers > MAX_CUT_OFF_ANSWERS:
                 message = f"the model's calls were cut off {cut_off_answers} times ({stop_reason})"
@@ -194,57 +186,6 @@ class Agent:
             if self._at_hand.conversation.leaf == before:
                 self._lost = added(self._lost, self._compactor.spent)
 
-    async def _run_tools(self, calls: tuple[ToolUseBlock, ...]) -> None:
-        """Run the calls that the user allows, side by side; record each result as it comes."""
-        allowed = [call for call in calls if await self._is_allowed(call)]
-        try:
-            async with asyncio.TaskGroup() as group:
-                for call in allowed:
-                    group.create_task(self._run_tool(call))
-        except BaseExceptionGroup as problems:
-            raise problems.exceptions[0] from None
-
-    async def _is_allowed(self, call: ToolUseBlock) -> bool:
-        tool = self._toolbox.tools.get(call.name)
-        if tool is None or not tool.needs_approval:
-            return True
-        if self._at_hand.conversation.is_allowed(call):
-            return True
-        approval = await self._approver.decide(call, tool.summary(call.input))
-        if approval is None:
-            return True
-        decision, command, reason = approval
-        self._at_hand.record(
-            lambda talk: talk.decide(call, decision, command=command, reason=reason)
-        )
-        return decision != "no"
-
-    async def _run_tool(self, call: ToolUseBlock) -> None:
-        tool = self._toolbox.tools.get(call.name)
-        self._at_hand.record(lambda talk: talk.start_tool(call.id))
-        self._screen.tool_started(call, tool.summary(call.input) if tool else call.name)
-        output = await self._toolbox.run(call, lambda text: self._screen.tool_printed(call, text))
-        self._record_result(call.id, output)
-        self._screen.tool_ended(call, output)
-
-    def _record_result(self, tool_use_id: str, output: ToolOutput) -> None:
-        try:
-            self._at_hand.record(
-                lambda talk: talk.append_tool_result(
-                    tool_use_id, output.content, is_error=output.is_error
-                )
-            )
-        except NotRecordedError:
-            # The tool has run: its result is offered again, before the next turn (case A8).
-            self._unsaved.append((tool_use_id, output))
-            raise
-
-    def _save_what_could_not_be_saved(self) -> None:
-        while self._unsaved:
-            tool_use_id, output = self._unsaved.pop()
-            if any(call.id == tool_use_id for call in self._at_hand.conversation.open_calls()):
-                self._record_result(tool_use_id, output)
-
     def _begin_turn(
         self, talk: Conversation, prompt: str, attachments: Sequence[JsonObject]
     ) -> None:
@@ -264,8 +205,3 @@ class Agent:
         self._lost = {}
         self._screen.turn_ended(outcome, error)
         return outcome
-
-
-def _refuse_cut_off_calls(talk: Conversation, reason: str) -> None:
-    for call in talk.open_calls():
-        talk.append_tool_result(call.id, CUT_OFF.format(reason=reason), is_error=True)

@@ -132,6 +132,7 @@ class Workshop:
     def agent(self, at_hand: OpenConversation, *, approver: Approver, screen: Screen) -> Agent:
         """Return an agent for the conversation at hand, working in its directory."""
         from app.agent import Agent  # noqa: PLC0415
+        from app.tool_calls import ToolCalls  # noqa: PLC0415
         from infrastructure.tools import TOOLS  # noqa: PLC0415
         from infrastructure.tools.toolbox import Toolbox  # noqa: PLC0415
 
@@ -156,8 +157,7 @@ class Workshop:
             at_hand,
             compactor=self.compactor(at_hand, screen),
             model=self.model,
-            toolbox=toolbox,
-            approver=approver,
+            tool_calls=ToolCalls(at_hand, toolbox, approver, screen),
             screen=screen,
             prepare=prepare,
         )

@@ -4,6 +4,7 @@ from app.agent import Agent
 from app.compactor import Compactor
 from app.instructions import system_prompt
 from app.ports import Approval
+from app.tool_calls import ToolCalls
 from domain.conversation import Conversation
 from infrastructure.model.client import AnthropicModel
 from infrastructure.tools.toolbox import Toolbox
@@ -88,8 +89,7 @@ class Desk:
             self.at_hand,
             compactor=self.compactor,
             model=self.model,
-            toolbox=self.toolbox,
-            approver=self.approver,
+            tool_calls=ToolCalls(self.at_hand, self.toolbox, self.approver, self.screen),
             screen=self.screen,
             prepare=lambda talk: talk.change_instructions(
                 system_prompt(str(cwd)), self.toolbox.definitions()

@@ -10,6 +10,7 @@ from eventsourcing.persistence import StoredEvent
 
 from app.agent import Agent
 from app.compactor import Compactor
+from app.tool_calls import ToolCalls
 from tests.benchmarks import library, limits, workload
 from tests.benchmarks.limits import BLOCK
 from tests.benchmarks.measure import Budget, Comparison
@@ -175,9 +176,8 @@ def _turn(app, size):
         )
     model, screen = Instant(), Blind()
     compactor = Compactor(at_hand, model, screen, lambda _: 10**9)
-    agent = Agent(
-        at_hand, model=model, toolbox=Tools(), approver=screen, screen=screen, compactor=compactor
-    )
+    calls = ToolCalls(at_hand, Tools(), screen, screen)
+    agent = Agent(at_hand, model=model, tool_calls=calls, screen=screen, compactor=compactor)
 
     def run():
         async def turn():

@@ -254,7 +254,7 @@ def test_undecodable_bytes_in_arguments_input_and_tools_in_the_c_locale(tmp_path
     assert results(found) == {"odd": f"caf{BAD} \u00e9 a\0b\u2028c"}
     assert [event["state"]["name"] for event in found if event["topic"] == "Renamed"] == [f"n{BAD}"]
     assert bodies[0][0]["content"][0]["text"] == f"caf{BAD} \u00e9"
-    for command in ("show", "log", "tree", "context", "stats", "verify"):
+    for command in ("show", "log", "verify"):
         done = program.run(command, program.id())
         assert (done.code, done.err) == (0, ""), command
     assert program.run("list", "--all", "--json").objects[0]["title"] == f"n{BAD}"

@@ -160,7 +160,7 @@ def test_a_lone_surrogate_escape_is_read_as_a_replacement_character():
     ("data", "reason"),
     [
         (b"\0" * 30, "NUL bytes"),
-        (b'{"v":1,\0\0\0\0', "not valid JSON"),
+        (b'{"v":1,\0\0\0\0', "NUL bytes"),
         (b'{"v":1,\0\0"topic":"T"}', "NUL bytes"),
         (b"hello", "not valid JSON"),
         (b'{"hello":1}', "not an event"),
