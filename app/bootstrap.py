@@ -94,6 +94,12 @@ class Workshop:
         if store is not None and conversation_id not in self.leases:
             self.leases[conversation_id] = Lease.acquire(store.path, conversation_id)
 
+    def let_go(self, conversation_id: UUID) -> None:
+        """Give the lease of a conversation back: others, and the trash, may have it."""
+        lease = self.leases.pop(conversation_id, None)
+        if lease is not None:
+            lease.release()
+
     def begin_new(self) -> OpenConversation:
         """Return a new conversation, which is in the store from its first prompt on."""
         return self.conversations.start(self._begin)

@@ -27,6 +27,7 @@ COMMANDS = {
     "rename": "Name a conversation; without NAME it has none.",
     "label": "Label an entry; without TEXT the label is taken away.",
     "archive": "Leave a conversation out of lists; nothing is deleted.",
+    "delete": "Move a conversation into the trash, and say where it is; nothing is erased.",
     "stats": "Show what was spent in one conversation, or in each.",
     "config": "Show each setting, and where its value comes from.",
 }

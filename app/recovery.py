@@ -417,13 +417,13 @@ class _NewConversation:
 
     def _parent(self, version: Version, parent: Version | None) -> Version | None:
         """Return the new parent of an entry; for a lost one, a note that says that it is lost."""
-        if parent is None or parent in self._versions:
+        if parent is None or self._versions.get(parent) in self._new.entries:
             return self._new_entry(parent)
         above = self._old.parents[version]
         if above not in self._notes:
             self._note(LOST_HERE, above, visible=True)
-        self._versions[parent] = self._notes[above]
-        return self._versions[parent]
+        self._versions.setdefault(parent, self._notes[above])
+        return self._notes[above]
 
     def _new_entry(self, old: Version | None) -> Version | None:
         if old in self._notes:

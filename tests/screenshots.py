@@ -103,6 +103,7 @@ def main():
         ]
         with ScriptedServer(steps) as server:
             program = Program(Path(folder), server, MODEL_ID="claude-sonnet-4-5")
+            program.cwd = program.cwd.rename(Path(folder) / "hello")
             (program.cwd / "hello.py").write_text(CODE)
             terminal = Tmux(program)
             try:
@@ -123,7 +124,8 @@ def session(terminal):
     terminal.picture("approval", "leftfold: an edit, before it is made")
     terminal.types("y")
     terminal.waits("test passes")
-    terminal.waits("leftfold>.*$")
+    terminal.waits(r"(?m)leftfold>\s*$")
+    terminal.waits(r"tokens \(")
     terminal.picture("answer", "leftfold: an answer")
     terminal.types("/label fixed", "Enter")
     terminal.waits("is labelled")

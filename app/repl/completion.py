@@ -56,11 +56,11 @@ class PromptCompleter(Completer):
     ) -> Iterable[Completion]:
         """Yield what may stand at the cursor."""
         text = document.text_before_cursor
-        if mention := _MENTION.search(text):
-            yield from self._files(mention[2], is_quoted=bool(mention[1]))
-        elif text.startswith("/") and "\n" not in text:
+        if text.startswith("/") and "\n" not in text:
             name, blank, rest = text[1:].partition(" ")
             yield from self._arguments(name.lower(), rest) if blank else _commands(name.lower())
+        elif mention := _MENTION.search(text):
+            yield from self._files(mention[2], is_quoted=bool(mention[1]))
 
     def _arguments(self, name: str, rest: str) -> Iterator[Completion]:
         at, wanted = ("@", rest[1:]) if name == "label" and rest.startswith("@") else ("", rest)

@@ -119,6 +119,8 @@ class Repl:
 
     def switch_to(self, at_hand: OpenConversation) -> None:
         """Go on in another conversation."""
+        if at_hand.id != self.at_hand.id:
+            self.context.workshop.let_go(self.at_hand.id)
         self.at_hand = at_hand
         self._agent = None
         self._has_come = False

@@ -60,6 +60,7 @@ class Meanwhile:
         self._workplace = workplace
         self._line = line
         self._is_turn = False
+        self._is_reading = False
         self._shown: dict[Version, str] = {}
         self._pressed = asyncio.Event()
 
@@ -72,8 +73,12 @@ class Meanwhile:
         self._is_turn = is_turn
         self._shown = self._queue() if is_turn else {}
         with self._line.reading(self):
-            self._show()
-            yield
+            self._is_reading = True
+            try:
+                self._show()
+                yield
+            finally:
+                self._is_reading = False
         self._workplace.show_typing("", ())
 
     def paused(self) -> AbstractContextManager[None]:
@@ -178,7 +183,7 @@ class Meanwhile:
             self._workplace.complain(error)
 
     def _show(self, text: str | None = None) -> None:
-        if self._line is not None:
+        if self._line is not None and self._is_reading:
             typed = self._line.text if text is None else text
             self._workplace.show_typing(typed, [*self._shown.values(), *self.ahead])
 

@@ -72,7 +72,7 @@ class Picker:
             else _("conversations of {cwd}").format(cwd=plain(self._cwd))
         )
         return Chooser(
-            _("Resume: {where}").format(where=where) + (f" · {view.said}" if view.said else ""),
+            (f"{view.said} · " if view.said else "") + _("Resume: {where}").format(where=where),
             [_choice(row, everywhere=view.everywhere) for row in found],
             actions=_ACTIONS,
             hint=_(_HINT),

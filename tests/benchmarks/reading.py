@@ -34,7 +34,7 @@ class Logs:
 
 
 def last_shown(talk):
-    return [entry.view for entry in talk.path(talk.leaf)[-SHOW:]]
+    return [entry.view for entry in talk.messages()[-SHOW:]]
 
 
 def _opened(folder, conversation_id, *, look):
@@ -158,7 +158,7 @@ from uuid import UUID
 from app.application import Conversations
 with Conversations({"LEFTFOLD_STORE": sys.argv[1]}) as app:
     talk = app.get(UUID(sys.argv[2]))
-    shown = [entry.view for entry in talk.path(talk.leaf)[-20:]]
+    shown = [entry.view for entry in talk.messages()[-20:]]
     peak = Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]
 print(int(peak) / 1000)
 """
@@ -172,7 +172,7 @@ def memory(logs, size):
     def peak(conversation_id):
         def run():
             command = [sys.executable, "-c", _MEMORY, str(logs.folder), str(conversation_id)]
-            out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            out = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
             return [float(out)]
 
         return run

@@ -1,3 +1,4 @@
+# ruff: noqa: PTH102, PTH105, PTH108, PTH116, RUF071 - it stands in for os, and compares bytes
 """A disk that loses power: records what is done to it, and tells every state it may be left in.
 
 `Recording` stands in for ``os`` in `infrastructure.jsonl.disk`. What it has seen is a list of

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 _TRACEME, _SYSCALL, _SETOPTIONS, _GET_SYSCALL_INFO = 0, 24, 0x4200, 0x420E
 _SYSGOOD, _EXITKILL = 1, 1 << 20
@@ -68,7 +69,7 @@ def _run_as_child(begin, program):
         os.kill(os.getpid(), signal.SIGSTOP)
         program(begun)
         code = 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - it is printed, and the child ends
         sys.excepthook(*sys.exc_info())
     finally:
         sys.stderr.flush()
@@ -80,7 +81,7 @@ def _follow(pid, number, folder):
     assert os.WIFSTOPPED(status), status
     _ptrace(_SETOPTIONS, pid, None, _SYSGOOD | _EXITKILL)
     info, count, passed_on = _Info(), 0, 0
-    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+    with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
         while True:
             _ptrace(_SYSCALL, pid, None, passed_on)
             _, status = os.waitpid(pid, 0)
@@ -110,7 +111,7 @@ def _touched(pid, memory, args, folder):
     """Return what below *folder* a system call with *args* is about, or None."""
     if args[0] < _MOST_FDS:
         with suppress(OSError):
-            name = os.readlink(b"/proc/%d/fd/%d" % (pid, args[0]))
+            name = os.readlink(b"/proc/%d/fd/%d" % (pid, args[0]))  # noqa: PTH115 - bytes
             if name.startswith(folder):
                 return name
     for address in args[0], args[1]:

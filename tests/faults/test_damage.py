@@ -14,7 +14,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from app.errors import NoSuchConversationError
+from app.errors import AppError
 from app.verification import verify
 from domain.projections.context import context
 from domain.projections.transcript import transcript
@@ -126,7 +126,7 @@ def check_it_goes_on(conversations, history, data, believed):
     """The conversation opens, shows its gaps, takes an event, can be forked; no byte is lost."""
     path = conversations.store.path_of(history.id)
     if not believed:
-        with pytest.raises(NoSuchConversationError):
+        with pytest.raises(AppError):
             conversations.get(history.id)
         return
     talk = conversations.get(history.id)

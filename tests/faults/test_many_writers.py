@@ -2,7 +2,6 @@
 
 import errno
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from infrastructure.jsonl.locks import Lease
 from infrastructure.jsonl.store import Store
 from tests.faults import history
 from tests.faults.failing import without_locks
-from tests.faults.syscalls import AVAILABLE
 from tests.infrastructure.jsonl.support import python
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +30,9 @@ def test_writers_that_are_killed_and_readers_that_follow(fast_folder, seed):
     options = {"processes": 4, "appends": 60, "conversations": 2, "kills": 8, "seed": seed}
     for name, value in options.items():
         command += [f"--{name}", str(value)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+    )
 
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
@@ -81,18 +81,17 @@ def test_a_file_system_without_locks_is_said_and_never_waited_for(fast_folder, m
     history.check(fast_folder / "store", acks)
 
 
-@pytest.mark.skipif(not AVAILABLE, reason="/proc is Linux's")
-def test_no_lock_is_inherited_by_a_program_that_a_tool_starts(fast_folder):
-    """A background child must not keep a conversation locked (case Z14)."""
-    recorders, _ = history.run(fast_folder / "store", history.STEPS[:2])
+def test_a_program_that_a_tool_has_left_behind_keeps_no_lock(fast_folder):
+    """Descriptors are not inherited: a lock lives as long as its last holder (case Z14)."""
+    recorders, acks = history.run(fast_folder / "store", history.STEPS[:2])
     lease = Lease.acquire(fast_folder / "store", history.A)
     child = subprocess.Popen(
         [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False
     )
     try:
-        opened = [os.readlink(path) for path in Path(f"/proc/{child.pid}/fd").iterdir()]
         lease.release()
         recorders.close()
-        assert not [name for name in opened if name.startswith(str(fast_folder))]
+
+        history.check(fast_folder / "store", acks)  # it takes every lock, the lease as well
     finally:
         child.communicate(b"\n")

@@ -68,7 +68,7 @@ class Power:
                 self.states += 1
                 try:
                     self._open(state, check, acks)
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001 - collected
                     failures.append((number, operation, len(acks), error, state))
                     assert len(failures) < 5, failures
         assert failures == []

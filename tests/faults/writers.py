@@ -14,6 +14,7 @@ import sys
 import threading
 import traceback
 from collections import Counter
+from itertools import pairwise
 from time import monotonic
 from uuid import UUID
 
@@ -37,7 +38,7 @@ def recorder(folder):
 # -- in the children -----------------------------------------------------------------------------
 
 
-def write(folder, name, count, conversations, seed, threads, say):
+def write(folder, name, count, conversations, seed, threads, say):  # noqa: PLR0917 - say is last
     """Append *count* events, each acknowledged through *say*; batches now and then."""
     if threads > 1:
         shared, errors = recorder(folder), []
@@ -47,7 +48,7 @@ def write(folder, name, count, conversations, seed, threads, say):
                 _append(
                     shared, f"{name}.{number}", -(-count // threads), conversations, number, say
                 )
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - shown by the assertion below
                 errors.append(error)
 
         workers = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
@@ -60,7 +61,7 @@ def write(folder, name, count, conversations, seed, threads, say):
         _append(recorder(folder), name, count, conversations, seed, say)
 
 
-def _append(target, name, count, conversations, seed, say):
+def _append(target, name, count, conversations, seed, say):  # noqa: PLR0917
     chance, done, known = random.Random(seed), 0, {}
     while done < count:
         where = conversation(chance.randrange(conversations))
@@ -135,7 +136,7 @@ def _run(writing, function, *arguments):
     try:
         function(*arguments, lambda value: os.write(writing, json.dumps(value).encode() + b"\n"))
         code = 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - it is printed, and the child ends
         traceback.print_exc()
     finally:
         sys.stderr.flush()
@@ -227,7 +228,7 @@ class Soak:
         places = {(n.originator_id, n.originator_version): n.id for n in order}
         assert [n.id for n in order] == list(range(1, len(order) + 1))
         assert len(places) == len(order) == len(events), "not every event has one notification"
-        for before, after in zip(order, order[1:], strict=False):
+        for before, after in pairwise(order):
             if before.originator_id == after.originator_id:
                 assert before.originator_version < after.originator_version
 
