@@ -241,6 +241,12 @@ class MessageAppended(Entry, frozen=True, kw_only=True):
         """The message's raw content blocks."""
         return blocks_of(self.body.get("content"))
 
+    @property
+    def prompt(self) -> str:
+        """What the user typed: the first text of a message, without the files that go with it."""
+        blocks = [raw for raw in self.blocks if isinstance(raw, dict) and raw.get("type") == "text"]
+        return next((raw["text"] for raw in blocks if isinstance(raw.get("text"), str)), "")
+
     @cached_property
     def view(self) -> Message:
         """The message, validated. One that makes no sense (a hand edit) is shown as text."""

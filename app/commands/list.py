@@ -23,7 +23,11 @@ HEAD = 16
 
 
 def rows(
-    conversations: Conversations, *, cwd: str | None = None, search: str | None = None
+    conversations: Conversations,
+    *,
+    cwd: str | None = None,
+    search: str | None = None,
+    archived: bool = True,
 ) -> list[Row]:
     """Return a row per conversation, the last used first; of the directory *cwd*, or of all."""
     found = []
@@ -37,6 +41,8 @@ def rows(
             click.echo(f"leftfold: {plain(str(error))}", err=True)
     if cwd is not None:
         found = [each for each in found if each.cwd == cwd]
+    if not archived:
+        found = [each for each in found if not each.archived]
     if search is not None:
         found = [each for each in found if search.casefold() in each.title.casefold()]
     return sorted(found, key=lambda each: each.updated, reverse=True)
@@ -44,14 +50,18 @@ def rows(
 
 @click.command("list")
 @click.option("--all", "everywhere", is_flag=True, help="Of every directory.")
+@click.option("--archived", is_flag=True, help="Also those that were put away.")
 @click.option("--search", metavar="TEXT", help="Only those with TEXT in the title.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.pass_obj
-def command(store: str | None, *, everywhere: bool, search: str | None, as_json: bool) -> None:
+def command(
+    store: str | None, *, everywhere: bool, archived: bool, search: str | None, as_json: bool
+) -> None:
     """List the conversations of this directory, newest first."""
     chosen = settings(store=store)
     with bootstrap.conversations(chosen) as conversations:
-        found = rows(conversations, cwd=None if everywhere else chosen.cwd, search=search)
+        cwd = None if everywhere else chosen.cwd
+        found = rows(conversations, cwd=cwd, search=search, archived=archived)
     for each in found:
         click.echo(json.dumps(_object(each)) if as_json else _line(each, everywhere=everywhere))
     if not found and not as_json:

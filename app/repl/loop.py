@@ -338,7 +338,7 @@ class Repl:
         messages = talk.messages() if talk else ()
         text = valid(prompt)
         return any(
-            message.originator_version > since and slash.prompt_of(message) == text
+            message.originator_version > since and message.prompt == text
             for message in messages
             if message.role == "user"
         )

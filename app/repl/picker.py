@@ -12,7 +12,6 @@ from app.errors import explanation
 from app.i18n import _
 from app.repl.chooser import Choice, Chooser, Chosen, ask_line
 from app.repl.plain import one_line, plain
-from app.repl.slash import prompt_of
 from domain.events import MessageAppended, NoteAppended
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ class Picker:
             match event:
                 case MessageAppended() if event.view.text:
                     mark = "›" if event.view.role == "user" else " "
-                    lines.append(f"{mark} {one_line(prompt_of(event), _PREVIEW_WIDTH)}")
+                    lines.append(f"{mark} {one_line(event.prompt, _PREVIEW_WIDTH)}")
                 case MessageAppended():
                     calls = ", ".join(call.name for call in event.view.tool_uses)
                     lines += [f"● {plain(calls)}"] if calls else []

@@ -276,7 +276,7 @@ async def _go_to(repl: Repl, version: Version, how: str) -> None:
     if isinstance(entry, MessageAppended) and entry.view.role == "user" and entry.view.text:
         # An earlier prompt is edited: its sibling will hang from the same parent.
         target = talk.parents[version]
-        repl.offer(prompt_of(entry))
+        repl.offer(entry.prompt)
     word, focus = how.partition(" ")[::2]
     if word == "summary":
         await _leave_branch(repl, talk, target, focus)
@@ -291,12 +291,6 @@ async def _go_to(repl: Repl, version: Version, how: str) -> None:
             entry=repl.at_hand.conversation.leaf or _("the root")
         )
     )
-
-
-def prompt_of(entry: MessageAppended) -> str:
-    """Return what the user typed: the first text of a message, without the files attached."""
-    texts = [str(raw.get("text", "")) for raw in entry.blocks if isinstance(raw, dict)]
-    return next((text for text in texts if text), "")
 
 
 async def _leave_branch(repl: Repl, talk: Conversation, target: int | None, focus: str) -> None:

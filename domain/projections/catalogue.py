@@ -47,7 +47,7 @@ def row(head: Iterable[Event], last: Event) -> Row:
             case Archived(archived=flag):
                 archived = flag
             case MessageAppended() if not prompt and event.role == "user":
-                prompt = " ".join(_text(event).split())
+                prompt = " ".join(event.prompt.split())
     return Row(
         id=last.originator_id,
         events=last.originator_version,
@@ -59,9 +59,3 @@ def row(head: Iterable[Event], last: Event) -> Row:
         model=model,
         archived=archived,
     )
-
-
-def _text(event: MessageAppended) -> str:
-    """Return what the text blocks of a message say, without making its typed view."""
-    blocks = [raw for raw in event.blocks if isinstance(raw, dict) and raw.get("type") == "text"]
-    return "\n".join(raw["text"] for raw in blocks if isinstance(raw.get("text"), str))

@@ -87,6 +87,8 @@ def _message_gist(entry: MessageAppended) -> tuple[str, str]:
     kind: str = entry.view.role
     for part in entry.view.content:
         match part:
+            case TextBlock() if kind == "user" and said:
+                pass  # a file that goes with the prompt
             case TextBlock(text=text):
                 said.append(text)
             case ToolUseBlock(name=name, input=arguments):

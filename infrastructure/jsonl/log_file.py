@@ -1,15 +1,14 @@
-"""One log: append, and read from a version on or from the end, by offsets and versions.
+"""One log: append, roll back, create, fork, and the reading of what it holds.
 
-The versions rise through the file, so it is its own index: a version is found by binary search
-over byte offsets, the last events by reading backwards. Whenever that meets anything out of the
-ordinary, the whole file is read instead: the answer never depends on the way it was found.
+An append is one write under the kernel lock, after what others wrote has been learned; what fails
+is cut off again, and what cannot be cut is not believed. How lines are found is in `search`.
 """
 
 from __future__ import annotations
 
 import contextlib
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from infrastructure.errors import (
     LogMissingError,
@@ -19,10 +18,8 @@ from infrastructure.errors import (
     VersionConflictError,
     WriteError,
 )
-from infrastructure.jsonl import disk, locks
+from infrastructure.jsonl import disk, locks, search
 from infrastructure.jsonl import line as lines_
-from infrastructure.jsonl.line import Line, TrackingMark
-from infrastructure.jsonl.reader import Reader, Scan
 
 if TYPE_CHECKING:
     import os
@@ -32,11 +29,9 @@ if TYPE_CHECKING:
 
     from eventsourcing.persistence import StoredEvent
 
-CHUNK: Final = 1 << 20
-BLOCK: Final = 1 << 14
-PROBE: Final = 1 << 12
-_PROBED_FROM: Final = 1 << 18
-_PROBES: Final = 6
+    from infrastructure.jsonl.line import Line, TrackingMark
+    from infrastructure.jsonl.reader import Scan
+
 
 Identity = tuple[int, int]
 
@@ -82,7 +77,7 @@ class LogFile:
             LogMissingError: There is no such file.
         """
         with self._reading() as (fd, size):
-            return _scan(fd, 0, size)
+            return search.scan(fd, 0, size)
 
     def read(
         self,
@@ -99,14 +94,14 @@ class LogFile:
         try:
             with self._reading() as (fd, size):
                 if desc and limit is not None and lte is None:
-                    found = _from_end(fd, size, gt=gt, limit=limit).lines
-                    return _selected(found, gt, lte, desc=desc, limit=limit)
-                lower = _lower(gt, lte, desc=desc, limit=limit)
-                found = _between(fd, size, lower, lte)
-                chosen = _selected(found, gt, lte, desc=desc, limit=limit)
+                    found = search.from_end(fd, size, gt=gt, limit=limit).lines
+                    return search.selected(found, gt, lte, desc=desc, limit=limit)
+                lower = search.lower(gt, lte, desc=desc, limit=limit)
+                found = search.between(fd, size, lower, lte)
+                chosen = search.selected(found, gt, lte, desc=desc, limit=limit)
                 if lower != gt and len(chosen) < (limit or 0):  # versions are missing
-                    found = _between(fd, size, gt, lte)
-                    chosen = _selected(found, gt, lte, desc=desc, limit=limit)
+                    found = search.between(fd, size, gt, lte)
+                    chosen = search.selected(found, gt, lte, desc=desc, limit=limit)
                 return chosen
         except LogMissingError:
             return []
@@ -123,14 +118,7 @@ class LogFile:
             LogMissingError: There is no such file.
         """
         with self._reading() as (fd, size):
-            found: list[Line | None] = []
-            for first, after in _runs(places):
-                run = places[first:after]
-                data = disk.read(fd, run[-1][0] + PROBE - run[0][0], run[0][0])
-                for offset, version in run:
-                    piece = _piece(fd, size, offset, data, offset - run[0][0])
-                    found.append(_line_with(piece, version, offset))
-            return found
+            return search.lines_at(fd, size, places)
 
     def cut_after(self, version: int) -> tuple[int, Line | None]:
         """Return where the events up to *version* end, newline included, and the last of them.
@@ -139,13 +127,15 @@ class LogFile:
             LogMissingError: There is no such file.
         """
         with self._reading() as (fd, size):
-            found = [a for a in _between(fd, size, version - 1, version) if a.version <= version]
+            found = [
+                a for a in search.between(fd, size, version - 1, version) if a.version <= version
+            ]
             if not found or found[-1].version != version:
-                found = [a for a in _scan(fd, 0, size).lines if a.version <= version]
+                found = [a for a in search.scan(fd, 0, size).lines if a.version <= version]
             if not found:
-                return _header_end(fd, size), None
+                return search.header_end(fd, size), None
             end = found[-1].end
-            rest = disk.read(fd, PROBE, end)
+            rest = disk.read(fd, search.PROBE, end)
             newline = rest.find(b"\n")
             if newline >= 0 and not rest[:newline].strip():
                 end += newline + 1
@@ -176,7 +166,7 @@ class LogFile:
     def _check_header(self, fd: int, identity: Identity) -> None:
         """Refuse a newer format before any part of the file is read."""
         if self._header_checked != identity:
-            lines_.header(disk.read(fd, PROBE, 0).partition(b"\n")[0])
+            lines_.header(disk.read(fd, search.PROBE, 0).partition(b"\n")[0])
             self._header_checked = identity
 
     # -- appending -------------------------------------------------------------------------------
@@ -381,7 +371,7 @@ class LogFile:
             WriteError: Nothing of it was kept.
         """
         with parent._reading() as (fd, size):
-            start = _header_end(fd, size)
+            start = search.header_end(fd, size)
             self.create(extra, base=base, prefix=(fd, start, max(cut - start, 0)))
 
     def rewrite_with(self, events: Sequence[StoredEvent]) -> None:
@@ -477,9 +467,9 @@ class LogFile:
     def _learn(fd: int, size: int, known: _Known | None) -> _Known:
         scan = None
         if known is not None and known.sealed and not known.unfinished and known.size < size:
-            scan = _scan(fd, known.size, size, previous=known.last)
+            scan = search.scan(fd, known.size, size, previous=known.last)
         if scan is None or not (scan.clean and scan.lines):
-            scan = _from_end(fd, size, limit=1)
+            scan = search.from_end(fd, size, limit=1)
         return _Known(size, scan.last, sealed=scan.sealed, unfinished=scan.unfinished)
 
 
@@ -531,173 +521,3 @@ def _offsets(lines: Sequence[bytes], start: int) -> tuple[list[int], int]:
         offsets.append(start)
         start += len(line)
     return offsets, start
-
-
-def _scan(
-    fd: int, start: int, size: int, *, previous: int | None = None, lte: int | None = None
-) -> Scan:
-    """Read from *start*, which begins a line, to *size*, or to the chunk in which *lte* comes."""
-    reader = Reader(offset=start, previous=previous)
-    position = start
-    step = CHUNK if lte is None else BLOCK << 2
-    while position < size:
-        data = disk.read(fd, min(step, size - position), position)
-        if not data:
-            break
-        reader.feed(data)
-        position += len(data)
-        if lte is not None and (reached := reader.reached) is not None and reached > lte:
-            return reader.stop()
-    return reader.finish()
-
-
-def _between(fd: int, size: int, gt: int | None, lte: int | None) -> list[Line]:
-    """Return at least the believed lines above *gt* and up to *lte*."""
-    start = _seek(fd, size, gt) if gt is not None else 0
-    if start:
-        scan = _scan(fd, start, size, lte=lte)
-        if scan.clean and scan.lines and scan.lines[0].version <= (gt or 0):
-            return scan.lines
-    return _scan(fd, 0, size).lines
-
-
-def _lower(gt: int | None, lte: int | None, *, desc: bool, limit: int | None) -> int | None:
-    """Return a bound below which nothing is needed, as long as versions are not missing."""
-    if desc and limit is not None and lte is not None:
-        return max(lte - limit, gt if gt is not None else -1, 0)
-    return gt
-
-
-def _selected(
-    found: list[Line], gt: int | None, lte: int | None, *, desc: bool, limit: int | None
-) -> list[Line]:
-    if gt is not None:
-        found = [line for line in found if line.version > gt]
-    if lte is not None:
-        found = [line for line in found if line.version <= lte]
-    if desc:
-        found = found[::-1]
-    return found if limit is None else found[: max(limit, 0)]
-
-
-def _from_end(fd: int, size: int, *, limit: int, gt: int | None = None) -> Scan:
-    """Return a scan that ends with the last *limit* believed lines, or goes down to *gt*."""
-    block = BLOCK
-    while block < size:
-        start = size - block
-        data = disk.read(fd, block, start)
-        cut = data.find(b"\n") + 1
-        if cut and cut < block:
-            reader = Reader(offset=start + cut)
-            reader.feed(data[cut:])
-            scan = reader.finish()
-            if not scan.clean:
-                break
-            enough = len(scan.lines) > max(limit, 1)
-            first = scan.lines[0] if len(scan.lines) > 1 else None
-            if first and (enough or (gt is not None and first.version <= gt)):
-                if _rises(fd, size, first.offset, first.version):
-                    return scan
-                break
-        block *= 4
-    return _scan(fd, 0, size)
-
-
-def _rises(fd: int, size: int, start: int, version: int) -> bool:
-    """Return whether a few lines before *start* agree that all are below *version*, which is there.
-
-    A file that was appended to itself looks fine at its end.
-    """
-    if size < _PROBED_FROM:
-        return True
-    before = (-1, -1)
-    for step in range(1, _PROBES + 1):
-        found = _probe(fd, size - (size >> step), start)
-        if found is None or found[1] < 0 or found[0] == before[0]:
-            continue
-        if not before[1] < found[1] < version:
-            return False
-        before = found
-    return True
-
-
-def _seek(fd: int, size: int, gt: int) -> int:
-    """Return the start of a line that is not above *gt*, near the first that is; 0 if in doubt."""
-    low, low_version, high, high_version = 0, -1, size, lines_.MAX_VERSION + 1
-    while high - low > BLOCK:
-        middle = (low + high) // 2
-        found = _probe(fd, middle, high)
-        if found is None:
-            high = middle
-            continue
-        start, version = found
-        if not low_version < version < high_version:
-            return 0
-        if version <= gt:
-            low, low_version = start, version
-        else:
-            high, high_version = middle, version
-    return low
-
-
-def _probe(fd: int, position: int, end: int) -> tuple[int, int] | None:
-    """Return offset and version of the first line that starts behind *position*, before *end*.
-
-    None if there is none. A line that is not as written has version -1.
-    """
-    length = PROBE
-    while True:
-        data = disk.read(fd, length, position)
-        start = data.find(b"\n") + 1
-        if start and position + start >= end:
-            return None
-        stop = data.find(b"\n", start) if start else -1
-        at_end = len(data) < length
-        if stop >= 0 or at_end:
-            break
-        if not start and position + length >= end:
-            return None
-        length *= 4
-    if not start or start == len(data):
-        return None
-    line = lines_.fast(data[start : stop if stop >= 0 else len(data)])
-    return position + start, line.version if line else -1
-
-
-def _header_end(fd: int, size: int) -> int:
-    data = disk.read(fd, PROBE, 0)
-    return min(data.find(b"\n") + 1, size) if lines_.header(data.partition(b"\n")[0]) else 0
-
-
-def _runs(places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Cut *places* into runs whose bytes are read at once."""
-    first = 0
-    for index in range(1, len(places) + 1):
-        if index == len(places) or not 0 < places[index][0] - places[first][0] < CHUNK:
-            yield first, index
-            first = index
-
-
-def _piece(fd: int, size: int, offset: int, data: bytes, start: int) -> bytes:
-    """Return the rest of the physical line at *offset*; *data* from *start* on is its beginning."""
-    end = data.find(b"\n", start)
-    if end >= 0:
-        return data[start:end]
-    length = PROBE
-    while True:
-        length *= 4
-        piece = disk.read(fd, length, offset)
-        end = piece.find(b"\n")
-        if end >= 0 or offset + len(piece) >= size or len(piece) < length:
-            return piece[:end] if end >= 0 else piece
-
-
-def _line_with(piece: bytes, version: int, offset: int) -> Line | None:
-    line = lines_.fast(piece)
-    if line is None:
-        candidates = (a for a in lines_.slow(piece) if isinstance(a, Line))
-        line = next((a for a in candidates if a.version == version), None)
-    if line is None or line.version != version:
-        return None
-    line.offset = offset
-    return line

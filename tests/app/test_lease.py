@@ -20,10 +20,10 @@ def first(home, tmp_path):
     repl = pexpect.spawn(
         sys.executable, [str(MAIN), "--offline"], cwd=work, env=environment, encoding="utf-8"
     )
-    repl.expect("leftfold>", timeout=60)
+    repl.expect("leftfold>", timeout=120)
     repl.send("hello there\r")
-    repl.expect("offline model", timeout=60)
-    repl.expect("leftfold>", timeout=60)
+    repl.expect("offline model", timeout=120)
+    repl.expect("leftfold>", timeout=120)
     [log] = (home / "conversations").glob("*.jsonl")
     yield repl, log.stem, work
     repl.close(force=True)
@@ -39,16 +39,16 @@ def test_a_second_program_is_told_who_holds_it_until_the_holder_dies(first):
     assert f"--fork {conversation_id}" in told.stderr
 
     second = pexpect.spawn(again[0], again[1:], cwd=work, encoding="utf-8", env=dict(os.environ))
-    second.expect(f"pid {repl.pid}", timeout=60)
+    second.expect(f"pid {repl.pid}", timeout=120)
     second.expect("Go on in a copy")
     second.send("fork\r")
-    second.expect("Restored 2 messages", timeout=60)
+    second.expect("Restored 2 messages", timeout=120)
     second.close(force=True)
 
     third = pexpect.spawn(again[0], again[1:], cwd=work, encoding="utf-8", env=dict(os.environ))
-    third.expect("Go on in a copy", timeout=60)
+    third.expect("Go on in a copy", timeout=120)
     third.send("look\r")
-    third.expect("hello there", timeout=60)
+    third.expect("hello there", timeout=120)
     third.expect(pexpect.EOF)
 
     repl.kill(9)

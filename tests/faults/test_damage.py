@@ -5,7 +5,6 @@ original lines stand there, whole and alone. Cases D1-D4, D10, J3, Z9.
 """
 
 import json
-import os
 import re
 from bisect import bisect_left
 from collections import Counter
@@ -20,10 +19,7 @@ from domain.projections.context import context
 from domain.projections.transcript import transcript
 from infrastructure.errors import NewerFormatError
 from tests.api_rules import violations
-from tests.faults.damage import KINDS, corrupted, histories, hospital
-
-SCALE = int(os.environ.get("LEFTFOLD_SOAK", "1"))
-"""How many times as many examples: `make soak` sets it."""
+from tests.faults.damage import KINDS, SCALE, corrupted, histories, hospital
 
 TALLY = Counter()
 

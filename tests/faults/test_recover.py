@@ -22,6 +22,7 @@ from infrastructure.errors import NewerFormatError
 from tests import builders as b
 from tests.api_rules import violations
 from tests.faults.damage import (
+    SCALE,
     Scribe,
     corrupted,
     histories,
@@ -93,7 +94,7 @@ def test_of_a_whole_log_all_is_saved_and_every_proof_holds():
     assert (new.name, new.labels, new.cwd) == (old.name, old.labels, old.cwd)
 
 
-@settings(max_examples=3000)
+@settings(max_examples=120 * SCALE)
 @given(histories, st.data())
 def test_whatever_happens_to_a_log_what_is_saved_is_clean(history, data):
     hurt = data.draw(corrupted(history))
@@ -116,7 +117,7 @@ def test_whatever_happens_to_a_log_what_is_saved_is_clean(history, data):
         conversations.open(done.id).record(lambda talk: talk.append_prompt("and on"))
 
 
-@settings(max_examples=800)
+@settings(max_examples=40 * SCALE)
 @given(histories, st.data())
 def test_what_is_recovered_says_what_was_said(history, data):
     """Nothing that can be read in the damaged log is missing in the new one."""
@@ -223,6 +224,16 @@ def test_a_lost_entry_is_named_in_the_context_and_what_hung_from_it_still_hangs_
     assert done.proofs_dropped == 2
     assert LOST_HERE in [getattr(e, "content", None) for e in new.entries.values()]
     assert texts(new) == texts(old)
+
+
+def test_an_entry_that_hangs_from_a_fact_hangs_from_a_note():
+    """Lines of another conversation: version 2 is an entry there, and a fact here."""
+    history = history_of([])
+    line = b'{"v":5,"topic":"NoteAppended","state":{"timestamp":"2026-01-02T03:04:09Z","parent":2,"kind":"x","content":"foreign","visible":true}}\n'
+    _, _, new = saved(history, history.data + line)
+
+    assert notes(new)[-1] == "foreign"
+    assert LOST_HERE in notes(new)
 
 
 def test_a_lost_fact_costs_no_proof():

@@ -43,7 +43,7 @@ class Person(Program):
             env=self.environment,
             encoding="utf-8",
             dimensions=self.size,
-            timeout=40,
+            timeout=120,
         )
 
     def waits(self, *patterns):

@@ -27,7 +27,7 @@ class Terminal:
             env={**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", **environment},
             encoding="utf-8",
             dimensions=(40, 100),
-            timeout=60,
+            timeout=120,
         )
 
     def waits(self, *patterns):
