@@ -22,6 +22,7 @@ from app.errors import (
     LockedConversationError,
     NoSuchConversationError,
     NotRecordedError,
+    UnreadableConversationError,
 )
 from domain.conversation import Conversation
 from domain.errors import UnknownEntryError
@@ -105,6 +106,7 @@ class Conversations(Application[UUID]):
 
         Raises:
             NoSuchConversationError: the store has no event of it.
+            UnreadableConversationError: there is a log, and no event in it can be read.
             LockedConversationError: nothing of it can be read with these settings.
         """
         try:
@@ -112,6 +114,8 @@ class Conversations(Application[UUID]):
                 conversation_id, version=version, projector_func=Conversation.replay
             )
         except AggregateNotFoundError:
+            if self.store is not None and self.store.log(conversation_id).exists():
+                raise UnreadableConversationError(conversation_id) from None
             raise NoSuchConversationError(str(conversation_id)) from None
         unread = conversation.unrecognised
         if conversation.cwd is None and not conversation.entries and unread[:1]:

@@ -6,6 +6,7 @@
     ├── NoSuchConversationError    an id that matches nothing
     ├── AmbiguousIdError           an id that matches several
     ├── DirectoryGoneError         a conversation's directory is not there, and nobody to ask
+    ├── UnreadableConversationError a log of which no event can be read
     ├── LockedConversationError    nothing of it can be decrypted or decompressed
     ├── NotRecordedError           the log could not take what happened
     │   └── ChangedElsewhereError  another program appended meanwhile
@@ -69,6 +70,18 @@ class DirectoryGoneError(AppError):
                 "the directory of this conversation is gone: {gone}; with --here its tools "
                 "run in {here}"
             ).format(gone=gone, here=here)
+        )
+
+
+class UnreadableConversationError(AppError):
+    """A log that is there, and of which no event can be read: damaged is not absent."""
+
+    def __init__(self, conversation_id: UUID) -> None:
+        super().__init__(
+            _(
+                "conversation {id} is damaged: no event of it can be read; "
+                "`leftfold recover {id}` saves what can be saved"
+            ).format(id=conversation_id)
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import click
 
@@ -29,7 +30,9 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
             version = references.entry_version(conversation, entry)
         request = request_for(conversations, conversation, version)
     if as_json:
-        click.echo(canonical(request.body))
+        body = canonical(request.body)
+        # Byte for byte for programs; a person's terminal gets no control characters.
+        click.echo(plain(body.decode()) if sys.stdout.isatty() else body)
     else:
         click.echo(plain(json.dumps(request.body, ensure_ascii=False, indent=2)))
     if request.recorded_digest not in (None, digest(request.body)):

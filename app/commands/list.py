@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app import bootstrap
+from app.errors import UnreadableConversationError
 from app.i18n import _
 from app.repl.plain import plain
 from app.settings import settings
@@ -34,9 +35,10 @@ def rows(
     for conversation_id in conversations.ids():
         try:
             last = conversations.last_event_of(conversation_id)
-            if last is not None:
-                found.append(row(conversations.events_of(conversation_id, until=HEAD), last))
-        except StoreError as error:
+            if last is None:
+                raise UnreadableConversationError(conversation_id)
+            found.append(row(conversations.events_of(conversation_id, until=HEAD), last))
+        except (StoreError, UnreadableConversationError) as error:
             # One log that cannot be read (of a newer format, say) does not hide the others.
             click.echo(f"leftfold: {plain(str(error))}", err=True)
     if cwd is not None:

@@ -134,7 +134,7 @@ def _instead(
             _("leftfold: to go on in a copy, use --fork {wanted}").format(wanted=wanted), err=True
         )
         raise held
-    click.echo(str(held), err=True)
+    click.echo(plain(str(held)), err=True)
     choices = click.Choice(["fork", "look", "leave"])
     match click.prompt(_("Go on in a copy, or only look"), type=choices, default="fork", err=True):
         case "fork":

@@ -22,6 +22,7 @@ from prompt_toolkit.styles import Style
 
 from app.repl.completion import is_completable
 from domain.text import valid
+from infrastructure.jsonl.disk import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -212,7 +213,7 @@ class PrivateHistory(FileHistory):
     def store_string(self, string: str) -> None:
         """Append *string*."""
         with suppress(OSError):
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self._path.parent)
             os.close(os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
             super().store_string(valid(string))
 

@@ -100,7 +100,6 @@ MADE = {
     "app/cli.py main: os.open": "/dev/null",
     "app/instructions.py _text: open": "only reads",
     "app/repl/console.py _go: os.open": "/dev/null",
-    "app/repl/prompt.py store_string: mkdir": "the home folder, 0700",
     "app/repl/prompt.py store_string: os.open": "the history, 0600",
     "infrastructure/jsonl/disk.py create: os.open": "every file of a store, 0600",
     "infrastructure/jsonl/disk.py make_folder: os.mkdir": "every folder of a store, 0700",

@@ -147,6 +147,20 @@ def test_a_batch_at_the_end_with_zero_filled_blocks_was_not_saved(hole):
     assert got(log(line(1), *members)) == [1]
 
 
+@pytest.mark.parametrize("hole", [0, 1])
+@pytest.mark.parametrize("place", [slice(0, 9), slice(5, 15), slice(-9, None)], ids=str)
+def test_a_batch_with_zeros_anywhere_in_a_line_was_not_saved(hole, place):
+    """Also where the zeros took a newline, or only the beginning of a line."""
+    members = batch(2, 3)
+    damaged = bytearray(members[hole])
+    damaged[place] = bytes(len(damaged[place]))
+    members[hole] = bytes(damaged)
+
+    found = log(line(1), *members)
+    assert got(found) == [1]
+    assert "NUL bytes" in reasons(found)
+
+
 def test_an_append_that_names_its_base_decides_about_the_batch_before():
     committed = log(line(1), *batch(2, 3)[:2], line(4, base=3))
     dropped = log(line(1), *batch(2, 3)[:2], line(100, base=1))

@@ -231,3 +231,17 @@ def test_a_doubtful_snapshot_is_no_snapshot(stores):
     path.write_bytes(head + b'"y"' + tail)
 
     assert recorder.select_events(ID, desc=True, limit=1)[0].originator_version == 5
+
+
+def test_snapshots_may_be_deleted_or_written_anew_by_others_while_a_program_runs(stores):
+    """They are derived: that another file is there now is no reason to refuse one."""
+    one, two = stores(), stores()
+    one.insert_unordered([event(10)])
+    two.insert_unordered([event(5)])
+    one.insert_unordered([event(20)])
+    assert versions(two) == [5, 10, 20]
+
+    one.path_of(ID).unlink()
+    one.insert_unordered([event(30)])
+    two.insert_unordered([event(25)])
+    assert versions(one) == [25, 30]

@@ -90,3 +90,18 @@ def test_a_torn_position_is_no_position(stores):
     other.insert_tracking(Tracking("app", 2))
 
     assert JSONLTrackingRecorder(stores()).max_tracking_id("app") == 2
+
+
+def test_a_position_that_lacks_only_its_newline_counts_before_and_after_the_next(stores):
+    store = stores()
+    recorder = JSONLTrackingRecorder(store)
+    recorder.insert_tracking(Tracking("app", 7))
+    path = store.tracking.path
+    path.write_bytes(path.read_bytes()[:-1])
+
+    other = JSONLTrackingRecorder(stores())
+    assert other.max_tracking_id("app") == 7
+    with pytest.raises(IntegrityError):
+        other.insert_tracking(Tracking("app", 3))
+    other.insert_tracking(Tracking("app", 8))
+    assert JSONLTrackingRecorder(stores()).max_tracking_id("app") == 8
