@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 ARGS ?=
 PYTEST_ARGS ?= -n auto
 
-.PHONY: help run test check format bench screenshots lock clean
+.PHONY: help run test soak check format bench screenshots lock clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -16,6 +16,9 @@ run: $(READY) ## Start the REPL; options go in ARGS, as in `make run ARGS=-c`
 
 test: $(READY) ## Run all tests
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+soak: $(READY) ## Many writers, many kills: the long run, with its figures
+	@$(BIN)/python -m tests.faults.soak
 
 check: $(READY) ## Format, lint, types, layers (after `make test PYTEST_ARGS="-n auto --cov"`: coverage)
 	@$(BIN)/ruff format --check .

@@ -1,6 +1,7 @@
 """Decisions and queued prompts are events: they hold after a restart, over every module."""
 
 import asyncio
+from contextlib import suppress
 
 from app.ports import Approval
 from domain.conversation import NEVER_STARTED
@@ -73,10 +74,8 @@ def test_a_pending_approval_survives_a_crash_and_is_asked_again(conversations, t
 
     with ScriptedServer([reply(call("bash", command="echo hi")), reply("Done.")]) as server:
         desk = Desk(conversations, server, tmp_path, approver=Crashing())
-        try:
+        with suppress(Crash):
             asyncio.run(desk.say("go"))
-        except Crash:
-            pass
         desk = reopened(desk, conversations, server, tmp_path)
         assert desk.agent.is_waiting()
 

@@ -33,7 +33,9 @@ def test_a_second_program_is_told_who_holds_it_until_the_holder_dies(first):
     repl, conversation_id, work = first
     again = [sys.executable, str(MAIN), "--offline", "-r", conversation_id]
 
-    told = subprocess.run([*again, "-p", "hi"], cwd=work, capture_output=True, text=True)
+    told = subprocess.run(
+        [*again, "-p", "hi"], cwd=work, capture_output=True, text=True, check=False
+    )
     assert told.returncode == 1
     assert f"pid {repl.pid}" in told.stderr
     assert f"--fork {conversation_id}" in told.stderr
@@ -53,5 +55,7 @@ def test_a_second_program_is_told_who_holds_it_until_the_holder_dies(first):
 
     repl.kill(9)
     repl.wait()
-    after = subprocess.run([*again, "-p", "hi"], cwd=work, capture_output=True, text=True)
+    after = subprocess.run(
+        [*again, "-p", "hi"], cwd=work, capture_output=True, text=True, check=False
+    )
     assert after.returncode == 0

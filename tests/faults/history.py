@@ -162,11 +162,21 @@ TAILS = {
 # -- what must hold ------------------------------------------------------------------------------
 
 
-def check(folder, acks, *, steps=STEPS, before=(), damages=LEFT_BY_A_CRASH, power_failed=False):
+def check(
+    folder,
+    acks,
+    *,
+    steps=STEPS,
+    before=(),
+    damages=LEFT_BY_A_CRASH,
+    power_failed=False,
+    was_killed=False,
+):
     """Check everything that was promised, then that life goes on. Returns what was believed.
 
     *before*: steps that were done before those; *damages*: what may be found in a log. After a
-    power failure, only the notification ids that somebody has read are what they were.
+    power failure, only the notification ids that somebody has read are what they were; after a
+    kill, all are, and the order need not be built anew.
     """
     done, later = steps[: len(acks)], steps[len(acks) :]
     under_way = later[0] if later else Step("nothing")
@@ -178,6 +188,9 @@ def check(folder, acks, *, steps=STEPS, before=(), damages=LEFT_BY_A_CRASH, powe
         _check_files(folder, damages)
         order = _check_order(recorders, believed)
         _check_ids(recorders, acks, done, order, power_failed=power_failed)
+        if was_killed and acks and acks[-1].ids and under_way.name != "rebuild":
+            epoch = recorders.process.epoch
+            assert epoch == acks[-1].epoch, "the order had to be built anew"
         _check_life_goes_on(recorders, believed, order, under_way)
         return believed
     finally:

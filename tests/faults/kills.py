@@ -104,7 +104,7 @@ def recorder(root, *, cold=False, steps=history.STEPS):
 
 
 def _check_history(folder, heard):
-    history.check(folder, [history.Ack(**ack) for ack in heard])
+    history.check(folder, [history.Ack(**ack) for ack in heard], was_killed=True)
 
 
 def hurt_recorder(root, tail):

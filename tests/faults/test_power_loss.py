@@ -106,6 +106,20 @@ def test_nothing_acknowledged_is_missing_and_nothing_half_written_is_believed(po
     assert power.states > 500
 
 
+def test_a_save_is_one_write_to_its_log_and_waits_for_the_disk(power):
+    """Record and newline, or the lines of a batch, in two writes would be glued or halved."""
+    writes = synced = 0
+    for operation in power.record(lambda recorders: map(recorders.do, history.STEPS[:3])):
+        match operation:
+            case ("write", _, data) if data.startswith((b"{", b"\n")):
+                writes, synced = writes + 1, 0
+            case ("sync", _):
+                synced = 1
+            case ("ack", _):
+                assert (writes, synced) == (1, 1)
+                writes = 0
+
+
 @pytest.mark.parametrize("tail", history.TAILS)
 def test_a_log_that_was_hurt_before(power, tail):
     """Seals, and appends that say what they build on, may be torn as well."""

@@ -258,3 +258,16 @@ def test_an_order_that_cannot_be_made_does_not_stop_a_save(recorders, stores, mo
         assert recorder.insert_events([event(2)]) == []
 
     assert order(recorders()) == [(1, ID, 1), (2, ID, 2)]
+
+
+def test_two_that_find_it_missing_do_not_both_build_it(stores):
+    """The second would give every event another number, under the nose of who has read the first."""
+    one, two = JSONLApplicationRecorder(stores()), JSONLApplicationRecorder(stores())
+    one.store.insert([event(1), event(2)])
+    two.store.notifications._load()  # there is none: it will be built
+    epoch = one.epoch
+
+    two.store.notifications._rebuild()
+
+    assert two.epoch == one.epoch == epoch
+    assert two.max_notification_id() == 2

@@ -1,4 +1,4 @@
-# ruff: noqa: RUF001 - Chinese prompts have Chinese punctuation.
+
 """The offline model's rules: request in, reply out, no server."""
 
 import copy
