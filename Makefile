@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 ARGS ?=
+# Tests start the program hundreds of times: let Python keep what it compiled.
+export PYTHONDONTWRITEBYTECODE =
 PYTEST_ARGS ?= -n auto
 
 .PHONY: help run test soak check format bench screenshots lock clean

@@ -6,7 +6,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "leftfold", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "leftfold",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+    derandomize=bool(os.environ.get("CI")),  # new counter-examples are for people to find
 )
 settings.load_profile("leftfold")
 
