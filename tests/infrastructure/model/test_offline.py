@@ -1,4 +1,3 @@
-
 """The offline model's rules: request in, reply out, no server."""
 
 import copy
