@@ -27,13 +27,14 @@ from app.errors import (
 from domain.conversation import Conversation
 from domain.errors import UnknownEntryError
 from domain.events import Entry, Forked, LeafMoved
+from infrastructure.event_store import ConversationEvents
 from infrastructure.jsonl.recorders import JSONLApplicationRecorder
 from infrastructure.mapper import LOCKED, ConversationMapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from eventsourcing.persistence import Mapper, Recording
+    from eventsourcing.persistence import EventStore, Mapper, Recording
     from eventsourcing.utils import EnvType
 
     from domain.events import Event, Version
@@ -60,6 +61,10 @@ class Conversations(Application[UUID]):
         return self.factory.mapper(
             transcoder=self.construct_transcoder(), mapper_class=ConversationMapper
         )
+
+    def construct_event_store(self) -> EventStore[UUID]:
+        """Read logs without a detour."""
+        return ConversationEvents(self.mapper, self.recorder)
 
     @property
     def store(self) -> Store | None:

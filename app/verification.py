@@ -8,10 +8,8 @@ The order over all logs (`check_order`) is derived: it is compared with the logs
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 from uuid import UUID
-
-from eventsourcing.persistence import StoredEvent
 
 from domain.conversation import Conversation
 from domain.events import Entry, MessageAppended, Unrecognised
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from domain.events import Event, Version
     from infrastructure.jsonl.line import Line
     from infrastructure.jsonl.store import Inspection, Store
+    from infrastructure.mapper import ConversationMapper
 
 Kind: TypeAlias = Literal[
     "header", "damage", "checksum", "batch", "version", "event", "parent", "request",
@@ -94,10 +93,9 @@ def verify(conversations: Conversations, conversation_id: UUID) -> Report:
         found = conversations.store.inspect(conversation_id)
         size, findings = found.size, list(_of_bytes(found))
         lines = {line.version: line for line in found.lines}
-        to_event = conversations.mapper.to_domain_event
+        mapper = cast("ConversationMapper", conversations.mapper)
         events = [
-            to_event(StoredEvent(conversation_id, line.version, line.topic, line.state))  # type: ignore[misc]
-            for line in found.lines
+            mapper.read(conversation_id, line.version, line.topic, line.raw) for line in found.lines
         ]
     proofs = list(_proofs(events))
     for version, kind, what in [*_of_meaning(events), *(proof for proof in proofs if proof)]:

@@ -42,7 +42,7 @@ class ConversationMapper(Mapper[UUID]):
         super().__init__(transcoder, compressor, cipher)
         self._topics = topics
         self._upcasts = upcasts
-        self._readers: dict[str, Callable[[bytes], Event]] = {}
+        self._readers: dict[str, Callable[[bytes | msgspec.Raw], Event]] = {}
 
     def to_stored_event(self, domain_event: DomainEventProtocol[UUID]) -> StoredEvent:
         """Return *domain_event* with its state as JSON bytes, compressed and encrypted if asked."""
@@ -59,32 +59,39 @@ class ConversationMapper(Mapper[UUID]):
 
     def to_domain_event(self, stored_event: StoredEvent) -> Event:
         """Return the event; `Unrecognised` if its topic or its state cannot be read."""
-        topic, state = stored_event.topic, stored_event.state
-        event: Event | None
-        try:
-            state = self._opened(state)
-            read = self._readers.get(topic) or self._reader(topic)
-            event = read(state) if read else None
-        except _LockedError:
-            event = _unrecognised(stored_event, state, LOCKED)
-        except _UNREADABLE as error:
-            event = _leniently(self._topics[topic], state) or _unrecognised(
-                stored_event, state, f"not a {topic}: {error}"
-            )
-        if event is None:
-            event = _unrecognised(stored_event, state, f"unknown topic {topic!r}")
-        originator_id = stored_event.originator_id
+        stored = stored_event
+        originator_id = stored.originator_id
         if not isinstance(originator_id, UUID):
             originator_id = UUID(originator_id)
+        return self.read(originator_id, stored.originator_version, stored.topic, stored.state)
+
+    def read(
+        self, originator_id: UUID, version: int, topic: str, state: bytes | msgspec.Raw
+    ) -> Event:
+        """Return the event of that topic and state; `Unrecognised` if it cannot be read."""
+        event: Event | None
+        try:
+            if self._is_sealing:
+                state = self._opened(bytes(state))
+            read = self._readers.get(topic) or self._reader(topic)
+            event = read(state) if read else _unrecognised(topic, state, f"unknown topic {topic!r}")
+        except _LockedError:
+            event = _unrecognised(topic, state, LOCKED)
+        except _UNREADABLE as error:
+            event = _leniently(self._topics[topic], state) or _unrecognised(
+                topic, state, f"not a {topic}: {error}"
+            )
         # The struct is frozen for everybody else; nobody else has seen it yet.
         _set(event, "originator_id", originator_id)
-        _set(event, "originator_version", stored_event.originator_version)
+        _set(event, "originator_version", version)
         return event
+
+    @property
+    def _is_sealing(self) -> bool:
+        return self.cipher is not None or self.compressor is not None
 
     def _opened(self, state: bytes) -> bytes:
         """Return *state* decrypted and decompressed."""
-        if self.cipher is None and self.compressor is None:
-            return state
         try:
             if self.cipher:
                 state = self.cipher.decrypt(state)
@@ -94,7 +101,7 @@ class ConversationMapper(Mapper[UUID]):
             raise _LockedError from error
         return state
 
-    def _reader(self, topic: str) -> Callable[[bytes], Event] | None:
+    def _reader(self, topic: str) -> Callable[[bytes | msgspec.Raw], Event] | None:
         """Return what reads states of *topic*, made when the first one comes; None if unknown."""
         event_class = self._topics.get(topic)
         if event_class is None:
@@ -106,7 +113,7 @@ class ConversationMapper(Mapper[UUID]):
             self._readers[topic] = read
         return self._readers[topic]
 
-    def _upcast(self, event_class: type[Event], state: bytes) -> bytes:
+    def _upcast(self, event_class: type[Event], state: bytes | msgspec.Raw) -> bytes:
         content: dict[str, Any] = dict(decoded(state))
         written_as = content.pop("class_version", 1)
         for version in range(written_as, event_class.class_version):
@@ -128,7 +135,7 @@ _UNREADABLE = (
 )  # fmt: skip
 
 
-def _leniently(event_class: type[Event], state: bytes) -> Event | None:
+def _leniently(event_class: type[Event], state: bytes | msgspec.Raw) -> Event | None:
     """Return the event of a state that strict parsers refuse (escaped lone surrogates, NaN)."""
     if event_class.class_version > 1:
         return None
@@ -166,9 +173,9 @@ class _Timed(msgspec.Struct):
     timestamp: datetime
 
 
-def _unrecognised(stored: StoredEvent, state: bytes, reason: str) -> Unrecognised:
+def _unrecognised(topic: str, state: bytes | msgspec.Raw, reason: str) -> Unrecognised:
     try:
         timestamp = msgspec.json.decode(state, type=_Timed).timestamp
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         timestamp = datetime.fromtimestamp(0, UTC)
-    return Unrecognised(timestamp=timestamp, topic=stored.topic, state=state, reason=reason)
+    return Unrecognised(timestamp=timestamp, topic=topic, state=bytes(state), reason=reason)

@@ -15,8 +15,9 @@ import base64
 import binascii
 import json
 import re
-import zlib
+import struct
 from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
 
 import msgspec
 
@@ -34,41 +35,38 @@ _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _RECORD_START: Final = '{"v":'
 _MAX_RESYNCS: Final = 16
 _NO_STATE: Final = msgspec.Raw(b"")
+_NEWLINE: Final = 0x0A
+_PLAIN_LENGTH: Final = len('{"v":,"topic":"","state":,"crc":"12345678"}')
 
 Batch = tuple[int, int]
 TrackingMark = tuple[str, int]
 
 
-class Envelope(msgspec.Struct, gc=False):
-    """A line as it is on disk; the state is raw and unread."""
-
-    v: int
-    topic: str
-    state: msgspec.Raw = _NO_STATE
-    state64: str | None = None
-    crc: str | None = None
-    batch: Batch | None = None
-    base: int | None = None
-    tracking: TrackingMark | None = None
-
-
 class Line(msgspec.Struct, gc=False):
-    """A valid line, and where it stands.
+    """A valid line as it is on disk, its state raw and unread, and where it stands.
 
     ``crc_ok`` is None when the line has no checksum. ``number`` counts lines of the file from 1,
     and is 0 when the file was not read from its beginning.
     """
 
-    version: int
+    version: int = msgspec.field(name="v")
     topic: str
-    state: bytes
-    offset: int = 0
-    length: int = 0
-    number: int = 0
-    crc_ok: bool | None = True
+    raw: msgspec.Raw = msgspec.field(name="state", default=_NO_STATE)
+    state64: str | None = None
+    crc: str | None = None
     batch: Batch | None = None
     base: int | None = None
     tracking: TrackingMark | None = None
+    # What follows is set by whoever decodes a line; no line says it.
+    offset: int = msgspec.field(name=" offset", default=0)
+    length: int = msgspec.field(name=" length", default=0)
+    number: int = msgspec.field(name=" number", default=0)
+    crc_ok: bool | None = msgspec.field(name=" crc_ok", default=None)
+
+    @property
+    def state(self) -> bytes:
+        """The state's bytes: JSON, unless a cipher or a compressor was at work."""
+        return bytes(self.raw)
 
     @property
     def end(self) -> int:
@@ -97,12 +95,13 @@ class Header(msgspec.Struct, frozen=True):
     created: str = ""
 
 
-_decode: Final = msgspec.json.Decoder(Envelope).decode
+_decode: Final = msgspec.json.Decoder(Line).decode
+_decode_lines: Final = msgspec.json.Decoder(Line).decode_lines
 _decode_header: Final = msgspec.json.Decoder(Header).decode
 _decode_any: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.encode
 _raw_decode: Final = json.JSONDecoder().raw_decode
-_ERRORS: Final = (msgspec.MsgspecError, ValueError, RecursionError)
+_ERRORS: Final = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError)
 
 
 def encode(
@@ -125,7 +124,7 @@ def encode(
         head = b'{"v":%d,"topic":%s,' % (version, _encode(topic))
     except (UnicodeEncodeError, msgspec.MsgspecError) as error:
         raise InvalidEventError(f"topic {topic!r} is not valid text") from error
-    tail = b',"crc":"%08x"' % zlib.crc32(state)
+    tail = b',"crc":"%08x"' % crc32(state)
     if batch is not None:
         tail += b',"batch":[%d,%d]' % batch
     if base is not None:
@@ -146,26 +145,55 @@ def encode_header(conversation: str, created: str) -> bytes:
 def fast(data: bytes) -> Line | None:
     """Return the line in *data* if it is just what this module writes, else None."""
     try:
-        envelope = _decode(data)
-        state = _state_of(envelope)
+        line = _decode(data)
+        _open_state(line)
+        crc_ok = int(line.crc, 16) == crc32(line.raw)  # type: ignore[arg-type] # None: below
     except _ERRORS:
         return None
-    if envelope.crc is None or envelope.crc != f"{zlib.crc32(state):08x}":
+    if not crc_ok or not 0 <= line.version <= MAX_VERSION:
         return None
-    if not 0 <= envelope.v <= MAX_VERSION:
+    line.offset, line.length, line.number, line.crc_ok = 0, len(data), 0, True
+    return line
+
+
+def fast_block(block: bytes, offset: int, number: int) -> list[Line] | None:
+    """Return the lines of a *block* of whole lines if all are just what this module writes.
+
+    None if any is not. The parser does not care where a line ends, so the ends are checked: no
+    record is shorter than what `encode` makes of it, so if each ends where it then should, and the
+    last one at the end of the block, there is one to a line.
+    """
+    try:
+        lines = _decode_lines(block)
+        crcs = bytes.fromhex("".join([line.crc for line in lines]))  # type: ignore[misc] # None: an error
+        if [crc32(line.raw) for line in lines] != list(struct.unpack(f">{len(lines)}I", crcs)):
+            return None
+        start, step = 0, 1 if number else 0
+        for line in lines:
+            version = line.version
+            end = start + _PLAIN_LENGTH + len(str(version)) + len(line.topic) + len(line.raw)
+            if line.batch or line.base is not None or line.tracking:
+                end += _extra_length(line)
+            if block[end] != _NEWLINE or not 0 <= version <= MAX_VERSION:
+                return None
+            line.offset, line.length = offset + start, end - start
+            line.number, line.crc_ok = number, True
+            start, number = end + 1, number + step
+    except (*_ERRORS, struct.error):
         return None
-    return Line(
-        envelope.v,
-        envelope.topic,
-        state,
-        0,
-        len(data),
-        0,
-        True,  # noqa: FBT003
-        envelope.batch,
-        envelope.base,
-        envelope.tracking,
-    )
+    return lines if start == len(block) else None
+
+
+def _extra_length(line: Line) -> int:
+    """Return how long the parts of a line are that most have not."""
+    length = 0
+    if line.batch is not None:
+        length += len(b',"batch":[%d,%d]' % line.batch)
+    if line.base is not None:
+        length += len(b',"base":%d' % line.base)
+    if line.tracking is not None:
+        length += len(b',"tracking":' + _encode(line.tracking))
+    return length
 
 
 def slow(data: bytes, offset: int = 0, number: int = 0) -> Iterator[Line | Damage]:
@@ -225,49 +253,40 @@ def _embeds(state: bytes, line: bytes) -> bool:
         found = _decode(line)
     except _ERRORS:
         return False
-    return bytes(found.state) == state and found.state64 is None
+    return found.state == state and found.state64 is None
 
 
-def _state_of(envelope: Envelope) -> bytes:
-    if envelope.state64 is not None:
-        return base64.b64decode(envelope.state64, validate=True)
-    state = bytes(envelope.state)
-    if not state:
+def _open_state(line: Line) -> None:
+    """Put the state that a line has as base64 where the others have theirs."""
+    if line.state64 is not None:
+        line.raw = msgspec.Raw(base64.b64decode(line.state64, validate=True))
+    elif not len(line.raw):
         raise ValueError("no state")
-    return state
 
 
 def _checked(body: bytes) -> Line | str:
     """Return the line in *body*, read in full and with its checksum's verdict, or what is wrong."""
     try:
-        envelope = _decode(body)
-        state = _state_of(envelope)
-        if not 0 <= envelope.v <= MAX_VERSION:
-            return f"version {envelope.v} is out of range"
-        crc_ok = None if envelope.crc is None else _crc_agrees(envelope.crc, state)
-        if not crc_ok and envelope.state64 is None:
-            _decode_any(state)
-        if crc_ok is False and envelope.state64 is not None:
+        line = _decode(body)
+        _open_state(line)
+        if not 0 <= line.version <= MAX_VERSION:
+            return f"version {line.version} is out of range"
+        line.crc_ok = None if line.crc is None else _crc_agrees(line.crc, line.raw)
+        if not line.crc_ok and line.state64 is None:
+            _decode_any(line.raw)
+        if line.crc_ok is False and line.state64 is not None:
             return "base64 state that disagrees with its checksum"
     except binascii.Error:
         return "not valid base64"
     except _ERRORS:
         return ""
-    return Line(
-        envelope.v,
-        envelope.topic,
-        state,
-        length=len(body),
-        crc_ok=crc_ok,
-        batch=envelope.batch,
-        base=envelope.base,
-        tracking=envelope.tracking,
-    )
+    line.offset, line.length, line.number = 0, len(body), 0
+    return line
 
 
-def _crc_agrees(crc: str, state: bytes) -> bool:
+def _crc_agrees(crc: str, state: msgspec.Raw) -> bool:
     try:
-        return int(crc, 16) == zlib.crc32(state)
+        return int(crc, 16) == crc32(state)
     except ValueError:
         return False
 
@@ -329,21 +348,14 @@ def _repaired(body: bytes) -> Line | str:
         found = _without_surrogates(json.loads(body))
         state = json.dumps(found.pop("state"), ensure_ascii=False, separators=(",", ":")).encode()
         found.pop("crc", None)
-        envelope = msgspec.convert(found, Envelope)
+        repaired = msgspec.convert(found, Line)
     except (*_ERRORS, KeyError, AttributeError):
         return line
-    if not 0 <= envelope.v <= MAX_VERSION:
-        return f"version {envelope.v} is out of range"
-    return Line(
-        envelope.v,
-        envelope.topic,
-        state,
-        length=len(body),
-        crc_ok=False,
-        batch=envelope.batch,
-        base=envelope.base,
-        tracking=envelope.tracking,
-    )
+    if not 0 <= repaired.version <= MAX_VERSION:
+        return f"version {repaired.version} is out of range"
+    repaired.raw, repaired.crc_ok = msgspec.Raw(state), False
+    repaired.offset, repaired.length, repaired.number = 0, len(body), 0
+    return repaired
 
 
 def _without_surrogates(value: Any) -> Any:

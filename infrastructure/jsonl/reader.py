@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
@@ -89,12 +89,26 @@ class Reader:
             if data:
                 self._rest.append(data)
             return
-        pieces = data[:end].split(b"\n")
-        pieces.pop()  # what split() leaves behind the last newline
-        if self._rest:
-            pieces[0] = b"".join((*self._rest, pieces[0]))
+        block = b"".join((*self._rest, memoryview(data)[:end]))
         self._rest = [data[end:]] if end < len(data) else []
-        self._take(pieces)
+        if self._expects_header:
+            first, _, block = block.partition(b"\n")
+            self._take([first])
+        self._take_block(block)
+
+    def _take_block(self, block: bytes) -> None:
+        """Take whole lines, all at once if they are as written: damage is rare."""
+        lines = lines_.fast_block(block, self._offset, self._number)
+        if lines is None:
+            pieces = block.split(b"\n")
+            pieces.pop()  # what split() leaves behind the last newline
+            self._take(pieces)
+            return
+        for line in lines:
+            self._note(line)
+        self._items += lines
+        self._offset += len(block)
+        self._number += len(lines) if self._number else 0
 
     def finish(self) -> Scan:
         """Return what is believed; no more bytes come."""
@@ -113,7 +127,7 @@ class Reader:
 
     def _settled(self) -> Scan:
         if self._clean and not self._batched:
-            return Scan([item for item in self._items if isinstance(item, Line)])
+            return Scan(cast("list[Line]", self._items))  # any damage is unclean
         return settle(self._items, unruly=not self._clean)
 
     def _take_tail(self, rest: bytes) -> None:
@@ -130,40 +144,34 @@ class Reader:
     def _take(self, pieces: Sequence[bytes]) -> None:
         if self._expects_header and pieces:
             pieces = self._take_header(pieces)
-        offset, number, previous = self._offset, self._number, self._previous
-        append, fast = self._items.append, lines_.fast
-        step = 1 if number else 0
         for piece in pieces:
-            line = fast(piece)
+            line = lines_.fast(piece)
             if line is not None:
-                line.offset, line.number = offset, number
-                if previous is not None and line.version != previous + 1:
-                    self._clean = False
-                if line.batch is not None:
-                    self._batched = True
-                elif line.base is not None:
-                    self._clean = False
-                previous = line.version
-                append(line)
+                line.offset, line.number = self._offset, self._number
+                self._note(line)
+                self._items.append(line)
             else:
-                previous = self._take_slowly(piece, offset, number, previous)
-            offset += len(piece) + 1
-            number += step
-        self._offset, self._number, self._previous = offset, number, previous
+                self._take_slowly(piece)
+            self._offset += len(piece) + 1
+            self._number += 1 if self._number else 0
 
-    def _take_slowly(
-        self, piece: bytes, offset: int, number: int, previous: int | None
-    ) -> int | None:
-        for item in lines_.slow(piece, offset, number):
+    def _note(self, line: Line) -> None:
+        """Keep track of what would make *line* more than the next one of a plain log."""
+        if self._previous is not None and line.version != self._previous + 1:
+            self._clean = False
+        if line.batch is not None:
+            self._batched = True
+        elif line.base is not None:
+            self._clean = False
+        self._previous = line.version
+
+    def _take_slowly(self, piece: bytes) -> None:
+        for item in lines_.slow(piece, self._offset, self._number):
             self._items.append(item)
             if isinstance(item, Damage):
                 self._clean = False
-                continue
-            if previous is not None and item.version != previous + 1:
-                self._clean = False
-            self._batched |= item.batch is not None
-            previous = item.version
-        return previous
+            else:
+                self._note(item)
 
     def _take_header(self, pieces: Sequence[bytes]) -> Sequence[bytes]:
         self._expects_header = False
@@ -230,7 +238,7 @@ class _Group:
         member = self.members.get(line.version)
         if member is None:
             self.members[line.version] = place, line
-        elif (member[1].topic, member[1].state) == (line.topic, line.state):
+        elif (member[1].topic, member[1].raw) == (line.topic, line.raw):
             self.copies.append(place)
         else:
             return False
@@ -308,7 +316,7 @@ def _committed(
         if line.version > group.last_version:
             return True
         member = group.members.get(line.version)
-        if member is not None and member[1].state != line.state:
+        if member is not None and member[1].raw != line.raw:
             return False
     if highest > group.last_version:  # it stands before: lines were moved
         return True

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from threading import Event
     from uuid import UUID
 
+    from infrastructure.jsonl.line import Line
+
 SNAPSHOTS: Final = ".snapshots"
 
 
@@ -47,10 +49,22 @@ class JSONLAggregateRecorder(AggregateRecorder):
         desc: bool = False,
         limit: int | None = None,
     ) -> Sequence[StoredEvent]:
+        lines = self.select_lines(originator_id, gt=gt, lte=lte, desc=desc, limit=limit)
+        return [StoredEvent(originator_id, line.version, line.topic, line.state) for line in lines]
+
+    def select_lines(
+        self,
+        originator_id: UUID | str,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
+    ) -> list[Line]:
+        """Return what `select_events` does, as lines of the log."""
         conversation = as_uuid(originator_id)
         with self.store.lock:
-            lines = self.store.log(conversation).read(gt=gt, lte=lte, desc=desc, limit=limit)
-        return [StoredEvent(originator_id, line.version, line.topic, line.state) for line in lines]
+            return self.store.log(conversation).read(gt=gt, lte=lte, desc=desc, limit=limit)
 
 
 class JSONLSnapshotRecorder(AggregateRecorder):

@@ -254,6 +254,40 @@ def test_pieces_of_any_size_give_what_the_whole_gives(noise, cuts):
     assert reader.finish() == scan(data)
 
 
+@given(
+    st.lists(
+        st.one_of(
+            st.builds(
+                line, st.integers(0, 12), text=st.sampled_from([b"x", "語".encode(), b"y" * 99])
+            ),
+            st.sampled_from(batch(3, 3)),
+            st.just(line(4, base=2)),
+            st.just(lines_.encode(5, "T", b"not json")),
+            st.sampled_from(
+                [b"\n", b" ", b"\r\n", line(6)[:-1], line(7).replace(b",", b",\n"), b"{}\n"]
+            ),
+            st.just(line(8).replace(b'"crc":"', b'"crc":"0')),
+            st.just(line(9).replace(b'"v"', b'" offset":7," number":8," crc_ok":false,"v"')),
+        )
+    ),
+    st.randoms(),
+)
+def test_lines_taken_at_once_are_those_taken_one_by_one(parts, random):
+    """The quick way to read a block answers as the careful one does, whatever the block holds."""
+    data = bytearray(b"".join(parts))
+    for _ in range(random.randrange(2)):
+        if data:
+            data[random.randrange(len(data))] = random.choice(b'{}"\n ,1x')
+    data = HEADER + bytes(data)
+    at_once = scan(data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines_, "fast_block", lambda *_: None)
+        one_by_one = scan(data)
+
+    assert at_once == one_by_one
+
+
 @pytest.mark.parametrize(
     "data",
     [
