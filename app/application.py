@@ -11,6 +11,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
@@ -26,10 +27,10 @@ from app.errors import (
 )
 from domain.conversation import Conversation
 from domain.errors import UnknownEntryError
-from domain.events import Entry, Forked, LeafMoved
-from infrastructure.event_store import ConversationEvents
+from domain.events import Compacted, Entry, Forked, LeafMoved
+from infrastructure.event_store import ConversationEvents, Snapshots
 from infrastructure.jsonl.recorders import JSONLApplicationRecorder
-from infrastructure.mapper import LOCKED, ConversationMapper
+from infrastructure.mapper import LOCKED, ConversationMapper, SnapshotMapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,12 +44,16 @@ if TYPE_CHECKING:
 _PAGE = 500
 _LAST_FEW = 16
 
+SNAPSHOT_INTERVAL = 500
+"""Events between two snapshots: what opening replays at most, in a few milliseconds."""
+
 
 class Conversations(Application[UUID]):
     """All conversations of one store."""
 
     name = "leftfold"
     env: ClassVar[dict[str, str]] = {"PERSISTENCE_MODULE": "infrastructure.jsonl"}
+    is_snapshotting_enabled = True
 
     def __init__(
         self, env: EnvType | None = None, *, clock: Callable[[], datetime] | None = None
@@ -65,6 +70,13 @@ class Conversations(Application[UUID]):
     def construct_event_store(self) -> EventStore[UUID]:
         """Read logs without a detour."""
         return ConversationEvents(self.mapper, self.recorder)
+
+    def construct_snapshot_store(self) -> EventStore[UUID]:
+        """Keep snapshots apart from the closed registry of events."""
+        mapper = self.factory.mapper(
+            transcoder=self.construct_transcoder(), mapper_class=SnapshotMapper
+        )
+        return Snapshots(mapper, self.factory.aggregate_recorder(purpose="snapshots"))
 
     @property
     def store(self) -> Store | None:
@@ -114,9 +126,10 @@ class Conversations(Application[UUID]):
             UnreadableConversationError: there is a log, and no event in it can be read.
             LockedConversationError: nothing of it can be read with these settings.
         """
+        replay = partial(Conversation.replay, load=partial(self._recorded, conversation_id))
         try:
             conversation: Conversation = self.repository.get(
-                conversation_id, version=version, projector_func=Conversation.replay
+                conversation_id, version=version, projector_func=replay
             )
         except AggregateNotFoundError:
             if self.store is not None and self.store.log(conversation_id).exists():
@@ -129,6 +142,16 @@ class Conversations(Application[UUID]):
                 raise LockedConversationError(conversation_id, first)
         conversation.clock = self.clock
         return conversation
+
+    def _recorded(self, conversation_id: UUID, first: Version, last: Version) -> list[Event]:
+        return list(self.events_of(conversation_id, since=first, until=last))
+
+    def keep_snapshot(self, conversation: Conversation) -> None:
+        """Keep what opens *conversation* fast; derived, so nothing is lost if it cannot be kept."""
+        snapshot = conversation.snapshot()
+        if snapshot is not None and self.snapshots is not None:
+            with suppress(PersistenceError):
+                self.snapshots.put([snapshot])
 
     def open(self, conversation_id: UUID, *, version: Version | None = None) -> OpenConversation:
         """Return a conversation at hand; as it was at *version*, it can only be looked at.
@@ -247,6 +270,7 @@ class OpenConversation:
         self._conversations = conversations
         self._begin = begin
         self._conversation = conversation
+        self._kept: Version = conversation.restored_from if conversation else 0
 
     @property
     def conversation(self) -> Conversation:
@@ -286,6 +310,15 @@ class OpenConversation:
                 raise NotRecordedError(str(error)) from error
         self._begin = None
         self._conversation = conversation
+        self._keep_snapshot(pending)
+
+    def _keep_snapshot(self, added: list[Event]) -> None:
+        """Keep a snapshot after a compaction, and every so many events."""
+        talk = self.conversation
+        compacted = any(isinstance(event, Compacted) for event in added)
+        if compacted or talk.version - self._kept >= SNAPSHOT_INTERVAL:
+            self._conversations.keep_snapshot(talk)
+            self._kept = talk.version
 
 
 def _uuid(originator_id: UUID | str) -> UUID:

@@ -122,23 +122,21 @@ async def run(agent: Agent, at_hand: OpenConversation, prompt: str, output: str)
 
 def about(talk: Conversation) -> JsonObject:
     """Return the first line of ``stream-json``: which conversation this is."""
-    messages = len(talk.messages())
     return {
         "type": "conversation",
         "id": str(talk.id),
         "cwd": talk.cwd,
         "model": talk.model,
-        "restored": messages,
+        "restored": talk.message_count(),
     }
 
 
 def result_of(talk: Conversation, since: int) -> JsonObject:
     """Return what came of the turn that began with version *since*."""
-    entries = [entry for version, entry in talk.entries.items() if version >= since]
     answers = [
         entry
-        for entry in entries
-        if isinstance(entry, MessageAppended) and entry.view.role == "assistant"
+        for entry in talk.since(since)
+        if isinstance(entry, MessageAppended) and entry.said.role == "assistant"
     ]
     end = talk.last_turn
     result: JsonObject = {
@@ -146,8 +144,8 @@ def result_of(talk: Conversation, since: int) -> JsonObject:
         "id": str(talk.id),
         "version": talk.version,
         "outcome": end.outcome if end else "interrupted",
-        "text": answers[-1].view.text if answers else "",
-        "stop_reason": answers[-1].stop_reason if answers else None,
+        "text": answers[0].said.text if answers else "",
+        "stop_reason": answers[0].stop_reason if answers else None,
         "usage": total(talk, since=since),
     }
     if end is not None and end.error is not None:

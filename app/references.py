@@ -7,6 +7,7 @@ number from the end of the path. Ids are matched against ids, never joined into 
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from app.errors import AmbiguousIdError, NoSuchConversationError, UsageError
@@ -81,9 +82,11 @@ def entry_version(conversation: Conversation, wanted: str) -> Version:
             raise UsageError(_("no entry has the label {wanted!r}").format(wanted=wanted))
         return labelled[-1]
     number = int(wanted)
-    path = conversation.path(conversation.leaf)
-    if -len(path) <= number < 0:
-        return path[number].originator_version
-    if number not in conversation.entries:
+    if number < 0:
+        end = islice(conversation.backwards(conversation.leaf), -number - 1, None)
+        found = next((entry.originator_version for entry in end), None)
+    else:
+        found = number if conversation.has_entry(number) else None
+    if found is None:
         raise UnknownEntryError(number)
-    return number
+    return found

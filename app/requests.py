@@ -30,10 +30,10 @@ def request_for(
     """
     if entry is None:
         return Request(context(conversation, conversation.leaf), None)
-    asked = conversation.entries[entry]
+    asked = conversation.entry(entry)
     if isinstance(asked, MessageAppended) and asked.request_version is not None:
         past = conversations.get(conversation.id, version=asked.request_version)
-        leaf = conversation.parents[entry]
+        leaf = conversation.parent_of(entry)
         return Request(context(past, leaf), asked.request_digest)
     past = conversations.get(conversation.id, version=entry)
     return Request(context(past, entry), None)

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
-from domain.messages import TextBlock, ToolResultBlock, ToolUseBlock
 from domain.projections.context import context, live_entries
+from domain.raw_messages import result_text
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from domain.conversation import Conversation
     from domain.events import Version
-    from domain.messages import JsonObject
+    from domain.raw_messages import Json, JsonObject
 
 RESERVE = 16_384
 """Tokens of the window that are kept free for the answer."""
@@ -76,7 +76,7 @@ def entry_tokens(entry: Entry) -> int:
     """Return about how many tokens *entry* is in the context."""
     match entry:
         case MessageAppended():
-            images = sum(part.type == "image" for part in entry.view.content)
+            images = sum(_is_image(raw) for raw in entry.said.blocks)
             size = 0 if images else len(entry.message)
             return size // _BYTES_PER_TOKEN + _TOKENS_AROUND + images * _IMAGE_TOKENS
         case Compacted(summary=text) | BranchSummarized(summary=text):
@@ -85,6 +85,10 @@ def entry_tokens(entry: Entry) -> int:
             return estimate(text)
         case _:
             return 0
+
+
+def _is_image(raw: Json) -> bool:
+    return isinstance(raw, dict) and raw.get("type") == "image"
 
 
 def context_tokens(conversation: Conversation) -> int:
@@ -128,7 +132,7 @@ class Cut(NamedTuple):
 
 def find_cut(conversation: Conversation, keep: int) -> Cut | None:
     """Return where to cut so that at least *keep* tokens stay; None if there is nothing to cut."""
-    entries = live_entries(conversation.path(conversation.leaf))
+    entries = live_entries(conversation, conversation.leaf)
     previous = None
     if entries and isinstance(entries[0], Compacted):
         previous, entries = entries[0], entries[1:]
@@ -162,15 +166,14 @@ def _first_kept(entries: Sequence[Entry], keep: int) -> int | None:
 
 def _may_begin(entry: Entry) -> bool:
     """Whether the kept part may begin here: not with the results of calls that are cut off."""
-    return not (isinstance(entry, MessageAppended) and entry.view.tool_results)
+    return not (isinstance(entry, MessageAppended) and entry.said.tool_results)
 
 
 def _is_prompt(entry: Entry) -> bool:
-    return (
-        isinstance(entry, MessageAppended)
-        and entry.view.role == "user"
-        and not entry.view.tool_results
-    )
+    if not isinstance(entry, MessageAppended):
+        return False
+    said = entry.said
+    return said.role == "user" and not said.tool_results
 
 
 # -- what to ask for ---------------------------------------------------------------------------
@@ -248,22 +251,27 @@ def _pieces(entries: Sequence[Entry], tokens: int) -> Iterator[str]:
 def _as_text(entry: Entry) -> str:
     match entry:
         case MessageAppended():
-            who = "[Assistant]" if entry.view.role == "assistant" else "[User]"
-            lines = []
-            for part in entry.view.content:
-                match part:
-                    case TextBlock(text=text) if text.strip():
-                        lines.append(f"{who} {text}")
-                    case ToolUseBlock(name=name, input=arguments):
-                        shown = msgspec.json.encode(arguments).decode()
-                        lines.append(f"[Tool call] {name} {_shortened(shown, _LONGEST_RESULT)}")
-                    case ToolResultBlock():
-                        lines.append(f"[Tool result] {_shortened(part.text, _LONGEST_RESULT)}")
-            return "\n".join(lines)
+            role, blocks = entry.said
+            who = "[Assistant]" if role == "assistant" else "[User]"
+            return "\n".join(line for raw in blocks if (line := _block_as_text(who, raw)))
         case BranchSummarized(summary=summary):
             return f"[Summary of a branch] {summary}"
         case NoteAppended(content=content, visible=True):
             return f"[Note] {content}"
+        case _:
+            return ""
+
+
+def _block_as_text(who: str, raw: Json) -> str:
+    match raw:
+        case {"type": "text", "text": str(text)} if text.strip():
+            return f"{who} {text}"
+        case {"type": "tool_use", "id": str(), "name": str(name), "input": dict(arguments)}:
+            shown = msgspec.json.encode(arguments).decode()
+            return f"[Tool call] {name} {_shortened(shown, _LONGEST_RESULT)}"
+        case {"type": "tool_result", "tool_use_id": str()}:
+            text = result_text(raw.get("content"))
+            return f"[Tool result] {_shortened(text, _LONGEST_RESULT)}"
         case _:
             return ""
 
@@ -309,7 +317,7 @@ def _quote(cut: Cut) -> str:
     if cut.turn:
         prompt = cut.turn[0]
         assert isinstance(prompt, MessageAppended)
-        return f"[User] {_shortened(prompt.view.text, _LONGEST_QUOTE)}"
+        return f"[User] {_shortened(prompt.said.text, _LONGEST_QUOTE)}"
     if cut.previous is None or any(map(_is_prompt, cut.history)):
         return ""
     return cut.previous.summary.partition(_QUOTE_HEADING)[2].partition(_FILES_HEADING)[0].strip()
@@ -324,8 +332,8 @@ def _files(cut: Cut) -> list[str]:
     verbs = {"read": "read", "write": "changed", "edit": "changed"}
     for entry in (*cut.history, *cut.turn):
         if isinstance(entry, MessageAppended):
-            for call in entry.view.tool_uses:
-                path = call.input.get("path")
-                if call.name in verbs and isinstance(path, str) and "\n" not in path:
-                    found[verbs[call.name], path] = None
+            for call in entry.said.tool_uses:
+                verb, path = verbs.get(call["name"]), call["input"].get("path")
+                if verb is not None and isinstance(path, str) and "\n" not in path:
+                    found[verb, path] = None
     return [f"- {verb}: `{path}`" for verb, path in sorted(found)]

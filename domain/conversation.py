@@ -7,22 +7,31 @@ damaged log holds: gaps, entries whose parent is lost, a first event that is not
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 import msgspec
 from eventsourcing.domain import BaseAggregate
 
-from domain import events, tree
-from domain.errors import InvalidCommandError, UnknownCallError, UnknownEntryError
+from domain import events
+from domain.errors import (
+    HistoryLostError,
+    InvalidCommandError,
+    UnknownCallError,
+    UnknownEntryError,
+)
 from domain.events import Entry, MessageAppended, Version
+from domain.history import History
 from domain.raw_messages import JsonObject, tool_result_message, user_message
+from domain.snapshot import FACTS, ConversationSnapshot
 from domain.text import valid, valid_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
+    from domain.history import Load
     from domain.messages import ToolUseBlock
 
 THINKING_LEVELS = ("off", "low", "medium", "high", "xhigh", "max")
@@ -74,16 +83,16 @@ class Conversation(BaseAggregate[UUID]):
         self.instructions: events.InstructionsChanged | None = None
         self.origin: events.Forked | None = None
         self.leaf: Version | None = None
-        self.entries: dict[Version, Entry] = {}
-        self.parents: dict[Version, Version | None] = {}
         self.labels: dict[Version, str] = {}
         self.queue: dict[Version, str] = {}
         self.allowed: set[tuple[str, str | None]] = set()
-        self.started_tools: dict[str, list[Version | None]] = {}
         self.last_turn: events.TurnEnded | None = None
-        self.turns: list[events.TurnEnded] = []
         self.gaps: list[Gap] = []
         self.unrecognised: list[events.Unrecognised] = []
+        self.is_orderly = True
+        self._history = History(load=_nothing)
+        self._counted: tuple[Version | None, int] = (None, 0)
+        self.restored_from: Version = 0
 
     @classmethod
     def start(
@@ -110,17 +119,79 @@ class Conversation(BaseAggregate[UUID]):
 
     @classmethod
     def replay(
-        cls, conversation: Conversation | None, stream: Iterable[events.Event]
+        cls,
+        conversation: Conversation | None,
+        stream: Iterable[events.Event],
+        *,
+        load: Load | None = None,
     ) -> Conversation | None:
         """Fold *stream* into *conversation*, or into a new one; None if there is no event.
 
-        A projector function for the library's `Repository.get`.
+        A projector function for the library's `Repository.get`. The stream may begin with a
+        snapshot if *load* fetches the events before it.
         """
         for event in stream:
+            if isinstance(event, ConversationSnapshot):
+                conversation = cls.restored(event, load or _nothing)
+                continue
             if conversation is None:
                 conversation = cls.blank(event.originator_id, event.timestamp)
             conversation.fold(event)
+        if conversation is not None and conversation.leaf is not None:
+            conversation.has_entry(conversation.leaf)  # looked at at once: it may prove to be none
         return conversation
+
+    # -- snapshots -----------------------------------------------------------------------------
+
+    def snapshot(self) -> ConversationSnapshot | None:
+        """Return what opens this conversation without its past; None if it has to be replayed.
+
+        That is so where the log is damaged: what is lost can only be told by reading all of it.
+        """
+        if not self.is_orderly or self.gaps or self.pending_events:
+            return None
+        return ConversationSnapshot(
+            originator_id=self.id,
+            originator_version=self.version,
+            timestamp=self.modified_on,
+            created_on=self.created_on,
+            labels=self.labels,
+            queue=self.queue,
+            allowed=list(self.allowed),
+            messages=self.message_count(),
+            **{fact: getattr(self, fact) for fact in FACTS},
+        )
+
+    @classmethod
+    def restored(cls, snapshot: ConversationSnapshot, load: Load) -> Conversation:
+        """Return the conversation of a *snapshot*; *load* fetches of its past what is needed."""
+        self = cls.blank(snapshot.originator_id, snapshot.created_on)
+        self._version = self.restored_from = snapshot.originator_version
+        self._modified_on = snapshot.timestamp
+        for fact in FACTS:
+            setattr(self, fact, getattr(snapshot, fact))
+        self.labels, self.queue = dict(snapshot.labels), dict(snapshot.queue)
+        self.allowed = set(snapshot.allowed)
+        self._counted = snapshot.leaf, snapshot.messages
+        self._history = History(since=self._version + 1, leaf=snapshot.leaf, load=load)
+        return self
+
+    def _reach(self, version: Version) -> History:
+        """Return the history with everything from *version* on in it."""
+        history = self._history
+        if version < history.since and not history.reach(version):
+            self._start_over()
+        return self._history
+
+    def _start_over(self) -> None:
+        """Replay all of the log: it is not what it was when the snapshot was taken."""
+        whole = self.replay(None, self._history.load(1, self.version))
+        if whole is None:
+            raise HistoryLostError(self.id)
+        for event in self.pending_events:
+            event.mutate(whole)
+        kept = ("clock", "_pending_events")
+        vars(self).update({k: item for k, item in vars(whole).items() if k not in kept})
 
     # -- the fold ------------------------------------------------------------------------------
 
@@ -139,15 +210,18 @@ class Conversation(BaseAggregate[UUID]):
         """Change state by what *event* says happened."""
         match event:
             case Entry(originator_version=version, parent=parent):
-                self.entries[version] = event
-                self.parents[version] = self._resolve(parent, before=version)
+                history = self._history
+                history.entries[version] = event
+                history.parents[version] = (
+                    parent if parent == self.leaf else self._resolve(parent, before=version)
+                )
                 self.leaf = version
                 self.last_turn = None
             case events.ToolStarted(tool_use_id=tool_use_id):
-                self.started_tools.setdefault(tool_use_id, []).append(self.leaf)
+                self._history.started_tools.setdefault(tool_use_id, []).append(self.leaf)
             case events.TurnEnded():
                 self.last_turn = event
-                self.turns.append(event)
+                self._history.turns.append(event)
             case events.ApprovalDecided(decision="always", tool=tool, command=command):
                 self.allowed.add((tool, command))
             case events.LeafMoved(target=target):
@@ -185,14 +259,81 @@ class Conversation(BaseAggregate[UUID]):
         An entry that is missing lay in a gap (or was never an entry): what hung from it hangs
         from the leaf before that gap, the nearest earlier entry of that branch that is left.
         """
-        if target is None or (target in self.entries and target < before):
+        if target is None or (target < before and self._is_taken_for_entry(target)):
             return target
+        self.is_orderly = False
         for gap in self.gaps:
             if gap.first <= target <= gap.last:
                 return gap.leaf
         return self.leaf
 
-    # -- questions -----------------------------------------------------------------------------
+    def _is_taken_for_entry(self, version: Version) -> bool:
+        """Whether *version* is an entry; what is not in memory is, until it turns out not to be."""
+        history = self._history
+        history.await_entry(version)
+        return version in history.entries or 0 < version < history.since
+
+    # -- the past ------------------------------------------------------------------------------
+
+    @property
+    def entries(self) -> Mapping[Version, Entry]:
+        """All entries, in order."""
+        return self._reach(1).entries
+
+    @property
+    def parents(self) -> Mapping[Version, Version | None]:
+        """What each entry hangs from: another one, or nothing."""
+        return self._reach(1).parents
+
+    @property
+    def turns(self) -> Sequence[events.TurnEnded]:
+        """How every turn ended, in order."""
+        return self._reach(1).turns
+
+    def has_entry(self, version: Version) -> bool:
+        """Whether *version* is an entry."""
+        return version > 0 and version in self._reach(version).entries
+
+    def entry(self, version: Version) -> Entry:
+        """Return the entry *version*.
+
+        Raises:
+            UnknownEntryError: it is none.
+        """
+        if not self.has_entry(version):
+            raise UnknownEntryError(version)
+        return self._history.entries[version]
+
+    def parent_of(self, version: Version) -> Version | None:
+        """Return what the entry *version* hangs from.
+
+        Raises:
+            UnknownEntryError: *version* is not an entry.
+        """
+        if not self.has_entry(version):
+            raise UnknownEntryError(version)
+        parent = self._history.parents[version]
+        if parent is not None and parent < self._history.since:
+            self._reach(parent)  # which may find that it is no entry
+        return self._history.parents[version]
+
+    def since(self, version: Version) -> Iterator[Entry]:
+        """Yield the entries from *version* on, the newest first."""
+        entries = self._reach(version).entries
+        for number in reversed(entries):
+            if number < version:
+                return
+            yield entries[number]
+
+    def backwards(self, leaf: Version | None) -> Iterator[Entry]:
+        """Yield the entries from *leaf* to the root, for whoever stops long before.
+
+        Raises:
+            UnknownEntryError: *leaf* is not an entry.
+        """
+        while leaf is not None:
+            yield self.entry(leaf)
+            leaf = self.parent_of(leaf)
 
     def path(self, leaf: Version | None) -> tuple[Entry, ...]:
         """Return the entries from the root to *leaf*.
@@ -200,15 +341,36 @@ class Conversation(BaseAggregate[UUID]):
         Raises:
             UnknownEntryError: *leaf* is not an entry.
         """
-        if leaf is not None and leaf not in self.entries:
-            raise UnknownEntryError(leaf)
-        return tuple(self.entries[version] for version in tree.path(self.parents, leaf))
+        return tuple(self.backwards(leaf))[::-1]
 
-    def backwards(self, leaf: Version | None) -> Iterator[Entry]:
-        """Yield the entries from *leaf* to the root, for whoever stops long before."""
-        while leaf is not None:
-            yield self.entries[leaf]
-            leaf = self.parents[leaf]
+    def _path_from(self, first: Version) -> list[Entry]:
+        """Return the end of the path to the leaf that begins with the entry *first*.
+
+        Raises:
+            UnknownEntryError: *first* is not on the path.
+        """
+        end = list(takewhile(lambda e: e.originator_version >= first, self.backwards(self.leaf)))
+        if not end or end[-1].originator_version != first:
+            raise UnknownEntryError(first)
+        return end[::-1]
+
+    def messages(self) -> tuple[MessageAppended, ...]:
+        """Return the messages on the path to the leaf."""
+        return tuple(e for e in self.path(self.leaf) if isinstance(e, MessageAppended))
+
+    def message_count(self) -> int:
+        """Return how many messages are on the path to the leaf."""
+        known, before = self._counted
+        count = 0
+        for entry in self.backwards(self.leaf):
+            if entry.originator_version == known:
+                count += before
+                break
+            count += isinstance(entry, MessageAppended)
+        self._counted = self.leaf, count
+        return count
+
+    # -- questions -----------------------------------------------------------------------------
 
     def open_calls(self) -> tuple[ToolUseBlock, ...]:
         """Return the calls of the newest assistant message that have no result yet, in order."""
@@ -216,34 +378,25 @@ class Conversation(BaseAggregate[UUID]):
 
     def _newest_calls(self) -> tuple[Version, tuple[ToolUseBlock, ...]]:
         """Return the newest assistant message on the path, and its calls without a result."""
-        asked = self._newest_answer(self.leaf)
-        if asked is None:
-            return 0, ()
         answered: set[str] = set()
-        version = self.leaf
-        while version is not None and version != asked.originator_version:
-            entry = self.entries[version]
-            if isinstance(entry, MessageAppended):
-                answered.update(result.tool_use_id for result in entry.view.tool_results)
-            version = self.parents[version]
-        open_calls: dict[str, ToolUseBlock] = {}
-        for call in asked.view.tool_uses:
-            if call.id not in answered:
-                open_calls.setdefault(call.id, call)
-        return asked.originator_version, tuple(open_calls.values())
+        for entry in self.backwards(self.leaf):
+            if not isinstance(entry, MessageAppended):
+                continue
+            if entry.view.role == "assistant":
+                open_calls: dict[str, ToolUseBlock] = {}
+                for call in entry.view.tool_uses:
+                    if call.id not in answered:
+                        open_calls.setdefault(call.id, call)
+                return entry.originator_version, tuple(open_calls.values())
+            answered.update(result.tool_use_id for result in entry.view.tool_results)
+        return 0, ()
 
-    def _newest_answer(self, leaf: Version | None) -> MessageAppended | None:
+    def _newest_answer(self, leaf: Version | None) -> Version | None:
         """Return the newest assistant message on the path to *leaf*."""
-        while leaf is not None:
-            entry = self.entries[leaf]
+        for entry in self.backwards(leaf):
             if isinstance(entry, MessageAppended) and entry.view.role == "assistant":
-                return entry
-            leaf = self.parents[leaf]
+                return entry.originator_version
         return None
-
-    def messages(self) -> tuple[MessageAppended, ...]:
-        """Return the messages on the path to the leaf."""
-        return tuple(e for e in self.path(self.leaf) if isinstance(e, MessageAppended))
 
     def was_started(self, call: ToolUseBlock) -> bool:
         """Whether an open call of the newest assistant message has begun to run."""
@@ -255,10 +408,9 @@ class Conversation(BaseAggregate[UUID]):
         Models use ids again: only a start that belongs to this very call counts. Where events are
         lost after it, the start may have been among them.
         """
-        starts = self.started_tools.get(tool_use_id, [])
+        starts = self._reach(asked_at).started_tools.get(tool_use_id, [])
         lost = [gap.leaf for gap in self.gaps if gap.first > asked_at]
-        asked = [self._newest_answer(leaf) for leaf in (*starts, *lost)]
-        started = any(entry and entry.originator_version == asked_at for entry in asked)
+        started = any(self._newest_answer(leaf) == asked_at for leaf in (*starts, *lost))
         return OUTCOME_UNKNOWN if started else NEVER_STARTED
 
     # -- commands ------------------------------------------------------------------------------
@@ -494,8 +646,8 @@ class Conversation(BaseAggregate[UUID]):
         """
         if not summary.strip():
             raise InvalidCommandError("A compaction needs a summary.")
-        if first_kept is not None and first_kept not in tree.path(self.parents, self.leaf):
-            raise UnknownEntryError(first_kept)
+        if first_kept is not None:
+            self._path_from(first_kept)
         self._append(
             events.Compacted,
             summary=valid(summary),
@@ -514,9 +666,7 @@ class Conversation(BaseAggregate[UUID]):
         Raises:
             UnknownEntryError: *first_kept* is not on the path of *source*.
         """
-        kept = [e for e in source.path(source.leaf) if e.originator_version >= first_kept]
-        if not kept or kept[0].originator_version != first_kept:
-            raise UnknownEntryError(first_kept)
+        kept = source._path_from(first_kept)
         self._append(events.Compacted, summary=valid(summary), first_kept=None, reason="rotation")
         for entry in kept:
             match entry:
@@ -570,12 +720,16 @@ class Conversation(BaseAggregate[UUID]):
         self.trigger_event(event_class, **{"timestamp": self.clock(), **body})
 
     def _require_entry(self, target: Version | None) -> None:
-        if target is not None and target not in self.entries:
+        if target is not None and not self.has_entry(target):
             raise UnknownEntryError(target)
 
     def _require_open(self, tool_use_id: str) -> None:
         if all(call.id != tool_use_id for call in self.open_calls()):
             raise UnknownCallError(tool_use_id)
+
+
+def _nothing(_first: Version, _last: Version) -> Sequence[events.Event]:
+    return ()
 
 
 def _recordable(raw: JsonObject) -> JsonObject:

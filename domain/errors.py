@@ -5,10 +5,16 @@
     ConversationError
     ├── UnknownEntryError     a version that is not an entry of this conversation
     ├── UnknownCallError      a tool result for a call that is not open
-    └── InvalidCommandError   a command whose arguments make no event
+    ├── InvalidCommandError   a command whose arguments make no event
+    └── HistoryLostError      the log of a conversation that is open is gone
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from uuid import UUID
 
 
 class ConversationError(Exception):
@@ -33,3 +39,11 @@ class UnknownCallError(ConversationError):
 
 class InvalidCommandError(ConversationError):
     """The arguments of a command make no event."""
+
+
+class HistoryLostError(ConversationError):
+    """The events before a snapshot were needed, and there are none any more."""
+
+    def __init__(self, conversation_id: UUID) -> None:
+        super().__init__(f"the log of {conversation_id} is gone while it was open")
+        self.conversation_id = conversation_id

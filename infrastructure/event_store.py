@@ -1,11 +1,12 @@
-"""The library's event store, for logs: their lines go to the mapper as they are."""
+"""The library's event stores: of events, without a detour over logs, and of snapshots."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from eventsourcing.persistence import EventStore
 
+from domain.snapshot import ConversationSnapshot
 from infrastructure.jsonl.recorders import JSONLAggregateRecorder
 from infrastructure.mapper import ConversationMapper
 
@@ -39,3 +40,12 @@ class ConversationEvents(EventStore["UUID"]):
             return (read(originator_id, line.version, line.topic, line.raw) for line in lines)
         found = super().get(originator_id, gt=gt, lte=lte, desc=desc, limit=limit)
         return cast("Iterator[Event]", found)
+
+
+class Snapshots(EventStore["UUID"]):
+    """Snapshots of conversations, over whatever recorder. What cannot be read is none."""
+
+    def get(self, originator_id: UUID, **wanted: Any) -> Iterator[ConversationSnapshot]:
+        """Yield the snapshots as the library's event store does."""
+        found = super().get(originator_id, **wanted)
+        return (event for event in found if isinstance(event, ConversationSnapshot))

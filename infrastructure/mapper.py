@@ -16,6 +16,7 @@ import msgspec
 from eventsourcing.persistence import Mapper, StoredEvent
 
 from domain.events import NOBODY, TOPICS, Event, Unrecognised
+from domain.snapshot import ConversationSnapshot
 from domain.text import decoded
 from domain.upcasts import UPCASTS
 
@@ -119,6 +120,19 @@ class ConversationMapper(Mapper[UUID]):
         for version in range(written_as, event_class.class_version):
             content = self._upcasts[event_class.TOPIC, version](content)
         return msgspec.json.encode(content)
+
+
+class SnapshotMapper(ConversationMapper):
+    """The mapper of snapshots; what is no snapshot of this version becomes `Unrecognised`."""
+
+    def __init__(
+        self,
+        transcoder: Transcoder,
+        compressor: Compressor | None = None,
+        cipher: Cipher | None = None,
+    ) -> None:
+        topics = {ConversationSnapshot.TOPIC: ConversationSnapshot}
+        super().__init__(transcoder, compressor, cipher, topics)
 
 
 class _LockedError(Exception):

@@ -4,6 +4,7 @@ An entry's `parent` is the entry before it unless a test says otherwise; `conver
 events 1, 2, 3 … (an event that has a version keeps it, and the count goes on from there).
 """
 
+from copy import copy
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -219,8 +220,13 @@ def state(talk):
     """Everything that a conversation is, as something that can be compared and shown."""
     if talk is None:
         return None
-    hidden = {"clock", "_pending_events"}
-    return {key: value for key, value in sorted(vars(talk).items()) if key not in hidden}
+    hidden = {"clock", "_pending_events", "_history", "_counted", "restored_from"}
+    facts = {key: value for key, value in sorted(vars(talk).items()) if key not in hidden}
+    history = talk._reach(1)
+    past = {name: copy(getattr(history, name)) for name in ("entries", "parents", "turns")}
+    started = {call: list(leaves) for call, leaves in history.started_tools.items()}
+    order, count = list(history.entries), talk.message_count()
+    return facts | past | {"started_tools": started, "order": order, "count": count}
 
 
 def _blocks(content):

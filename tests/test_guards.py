@@ -1,9 +1,11 @@
 """Counts, not clocks: what must not grow, so that a slower program goes red on any machine."""
 
 import importlib
+import shutil
 import subprocess
 import sys
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from app.cli import COMMANDS
 from domain import events
 from domain.projections.context import context
 from infrastructure.jsonl import disk
+from infrastructure.jsonl.store import SNAPSHOTS
 from tests.benchmarks import workload
 
 MAIN = Path(__file__).parents[1] / "app" / "main.py"
@@ -101,8 +104,9 @@ def test_an_append_costs_the_same_at_the_end_of_a_long_conversation(app, folder,
 # -- reading -----------------------------------------------------------------------------------
 
 
-def test_opening_reads_every_byte_once_and_decodes_no_body(app, folder, calls, bodies):
+def test_replaying_reads_every_byte_once_and_decodes_no_body(app, folder, calls, bodies):
     talk_id = workload.fill(folder, 900)
+    shutil.rmtree(folder / SNAPSHOTS)
     size = (folder / f"{talk_id}.jsonl").stat().st_size
     calls.clear()
     bodies.clear()
@@ -112,6 +116,37 @@ def test_opening_reads_every_byte_once_and_decodes_no_body(app, folder, calls, b
     assert len(talk.entries) == 900
     assert bodies["decoded"] == 0
     assert calls["bytes read"] <= size + 16 * KILOBYTE
+
+
+def test_opening_after_a_compaction_reads_the_same_however_long_the_history_is(
+    app, folder, calls, bodies
+):
+    read = []
+    for entries in (900, 3_000):
+        talk_id = workload.fill(folder, entries, compact_at=entries - 10, kept=50)
+        calls.clear()
+        bodies.clear()
+
+        talk = app.get(talk_id)
+        context(talk, talk.leaf)
+
+        assert bodies["decoded"] <= 50 + 10 + 1
+        read.append(calls["bytes read"])
+
+    assert max(read) <= 1024 * KILOBYTE
+    assert max(read) - min(read) <= 256 * KILOBYTE
+
+
+def test_opening_without_a_compaction_reads_its_end(app, folder, calls):
+    talk_id = workload.fill(folder, 3_000)
+    size = (folder / f"{talk_id}.jsonl").stat().st_size
+    calls.clear()
+
+    talk = app.get(talk_id)
+
+    assert len(list(islice(talk.backwards(talk.leaf), 20))) == 20
+    assert talk.message_count() == 3_000
+    assert calls["bytes read"] <= size // 2
 
 
 def test_showing_the_end_decodes_what_is_shown(app, folder, bodies):
@@ -151,7 +186,6 @@ def test_the_end_and_the_middle_of_a_log_are_read_without_the_rest(app, folder, 
     assert calls["bytes read"] <= 512 * KILOBYTE
 
 
-@pytest.mark.xfail(reason="log_file._between reads all of a log for its first events (issue 5)")
 def test_the_beginning_of_a_log_is_read_without_the_rest(app, folder, calls):
     talk_id = workload.fill(folder, 1_500)
     calls.clear()

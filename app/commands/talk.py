@@ -215,7 +215,7 @@ def banner(workshop: Workshop, talk: Conversation) -> str:
     if not talk.pending_events:
         lines.append(
             _("Restored {messages} messages ({id})").format(
-                messages=len(talk.messages()), id=talk.id
+                messages=talk.message_count(), id=talk.id
             )
         )
     if talk.cwd not in (None, settings.cwd):

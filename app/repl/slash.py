@@ -186,7 +186,7 @@ async def _context(repl: Repl, arguments: str) -> None:
 
 def _context_rows(talk: Conversation, request: JsonObject, window: int) -> Iterator[str]:
     """Yield the parts of a request with about how many tokens they take."""
-    live = live_entries(talk.path(talk.leaf))
+    live = live_entries(talk, talk.leaf)
     summary = sum(entry_tokens(entry) for entry in live if isinstance(entry, Compacted))
     messages = max(estimate(request.get("messages", ())) - summary, 0)
     tools = ", ".join(str(tool.get("name")) for tool in request.get("tools", ())) or "none"
@@ -195,7 +195,7 @@ def _context_rows(talk: Conversation, request: JsonObject, window: int) -> Itera
     yield f"system    {estimate(request.get('system', '')):9,} tokens"
     yield f"tools     {estimate(request.get('tools', ())):9,} tokens  {tools}"
     yield f"summary   {summary:9,} tokens"
-    yield f"messages  {messages:9,} tokens  {len(talk.messages()):,} on the path"
+    yield f"messages  {messages:9,} tokens  {talk.message_count():,} on the path"
     yield f"in all    {total:9,} tokens  {total / window:.1%} of {window:,}"
 
 

@@ -54,7 +54,7 @@ def context(conversation: Conversation, leaf: Version | None) -> JsonObject:
         UnknownEntryError: *leaf* is not an entry.
     """
     pairing = Pairing(conversation)
-    for entry in live_entries(conversation.path(leaf)):
+    for entry in live_entries(conversation, leaf):
         pairing.add(entry)
     messages = [*pairing.messages, pairing.last_message()]
     return frame(conversation, messages, may_think=may_think(messages))
@@ -109,21 +109,27 @@ def _tools(definitions: Sequence[JsonObject]) -> list[JsonObject]:
 # -- which entries -----------------------------------------------------------------------------
 
 
-def live_entries(path: Sequence[Entry]) -> Sequence[Entry]:
-    """Return the newest compaction, what it kept, and what came after; or the whole path."""
-    for index in range(len(path) - 1, -1, -1):
-        newest = path[index]
-        if isinstance(newest, Compacted):
-            first = newest.first_kept
-            kept = [
-                entry
-                for entry in path[:index]
-                if first is not None
-                and entry.originator_version >= first
-                and not isinstance(entry, Compacted)
-            ]
-            return [newest, *kept, *path[index + 1 :]]
-    return path
+def live_entries(conversation: Conversation, leaf: Version | None) -> list[Entry]:
+    """Return the newest compaction on the path to *leaf*, what it kept, and what came after.
+
+    Without a compaction that is the whole path. Nothing older than what is returned is looked at.
+
+    Raises:
+        UnknownEntryError: *leaf* is not an entry.
+    """
+    live: list[Entry] = []
+    newest: Compacted | None = None
+    for entry in conversation.backwards(leaf):
+        if newest is None and isinstance(entry, Compacted):
+            newest = entry
+        if newest is None:
+            live.append(entry)
+        elif newest.first_kept is None or entry.originator_version < newest.first_kept:
+            break
+        elif not isinstance(entry, Compacted):
+            live.append(entry)
+    live.reverse()
+    return live if newest is None else [newest, *live]
 
 
 # -- what each entry says ----------------------------------------------------------------------
@@ -143,7 +149,7 @@ def _parts(conversation: Conversation, entry: Entry) -> list[_Part]:
     version = entry.originator_version
     match entry:
         case MessageAppended():
-            lost = conversation.parents[version] != entry.parent
+            lost = conversation.parent_of(version) != entry.parent
             return _message_parts(entry, conversation.model, follows_loss=lost)
         case Compacted(summary=summary):
             text = f"Summary of the conversation so far:\n\n{summary}"

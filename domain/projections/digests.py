@@ -39,10 +39,10 @@ class Digests:
         Raises:
             UnknownEntryError: *leaf* is not an entry.
         """
-        added: Sequence[Entry] | None = self._added(leaf)
+        added: Sequence[Entry] | None = None if self._leaf is None else self._added(leaf)
         if added is None or self._facts != self._facts_now() or self._knows_more():
             self._begin(leaf)
-            added = live_entries(self.conversation.path(leaf))
+            added = live_entries(self.conversation, leaf)
         for entry in added:
             self._pairing.add(entry)
         self._leaf = leaf
@@ -62,13 +62,15 @@ class Digests:
 
     def _added(self, leaf: Version | None) -> list[Entry] | None:
         """Return the entries between the last leaf and *leaf*; None if it is no simple addition."""
-        talk = self.conversation
         added: list[Entry] = []
-        while leaf != self._leaf:
-            if leaf is None or leaf not in talk.entries or leaf < (self._leaf or 0):
+        if leaf != self._leaf:
+            for entry in self.conversation.backwards(leaf):
+                if entry.originator_version <= (self._leaf or 0):
+                    break
+                added.append(entry)
+            oldest = added[-1].originator_version if added else None
+            if oldest is None or self.conversation.parent_of(oldest) != self._leaf:
                 return None
-            added.append(talk.entries[leaf])
-            leaf = talk.parents[leaf]
         added.reverse()
         return None if any(isinstance(entry, Compacted) for entry in added) else added
 

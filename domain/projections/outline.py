@@ -37,7 +37,7 @@ def outline(conversation: Conversation) -> Iterator[Row]:
     """Yield a row for every entry, parents before their children."""
     path = conversation.path(conversation.leaf)
     on_path = {entry.originator_version for entry in path}
-    live = {entry.originator_version for entry in live_entries(path)}
+    live = {entry.originator_version for entry in live_entries(conversation, conversation.leaf)}
     children = tree.children(conversation.parents)
     # Side branches come before the line that goes on: so the outline ends at the leaf.
     waiting = _below(children.get(None, []), 0, on_path)

@@ -66,10 +66,8 @@ def added(one: JsonObject, other: JsonObject | None) -> JsonObject:
 def total(conversation: Conversation, *, since: Version = 1) -> JsonObject:
     """Return the tokens, by kind, of all entries from version *since* on."""
     spent: JsonObject = {}
-    for version in reversed(conversation.entries):
-        if version < since:
-            break
-        spent = added(spent, _usage(conversation.entries[version]))
+    for entry in conversation.since(since):
+        spent = added(spent, _usage(entry))
     return spent
 
 

@@ -21,14 +21,13 @@ from eventsourcing.utils import resolve_topic
 
 from infrastructure.errors import SettingsError
 from infrastructure.jsonl.recorders import (
-    SNAPSHOTS,
     JSONLAggregateRecorder,
     JSONLApplicationRecorder,
     JSONLProcessRecorder,
     JSONLSnapshotRecorder,
     JSONLTrackingRecorder,
 )
-from infrastructure.jsonl.store import Store
+from infrastructure.jsonl.store import SNAPSHOTS, Store
 
 if TYPE_CHECKING:
     from eventsourcing.persistence import (
@@ -62,7 +61,7 @@ class JSONLFactory(InfrastructureFactory[JSONLTrackingRecorder]):
     def aggregate_recorder(self, purpose: str = "events") -> AggregateRecorder:
         """Return a recorder of events, or of snapshots if that is the *purpose*."""
         if purpose == "snapshots":
-            return self.snapshot_recorder_class(self._snapshots)
+            return self.snapshot_recorder_class(self._snapshots, self.store)
         return self.aggregate_recorder_class(self.store)
 
     def application_recorder(self) -> ApplicationRecorder:

@@ -246,14 +246,15 @@ def header(data: bytes) -> Header | None:
 
 
 def _embeds(state: bytes, line: bytes) -> bool:
-    if b"\n" in state:
+    if state.find(_NEWLINE) >= 0:
         return False
     try:
-        str(state, "utf-8")  # a raw body is not checked for this
+        if not state.isascii():
+            str(state, "utf-8")  # a raw body is not checked for this
         found = _decode(line)
     except _ERRORS:
         return False
-    return found.state == state and found.state64 is None
+    return len(found.raw) == len(state) and found.state == state and found.state64 is None
 
 
 def _open_state(line: Line) -> None:

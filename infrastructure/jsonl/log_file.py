@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
 
 from infrastructure.errors import (
     LogMissingError,
@@ -36,6 +37,21 @@ if TYPE_CHECKING:
 Identity = tuple[int, int]
 
 
+class Anchor(NamedTuple):
+    """Where a version stands: the file, the bytes of its line and their checksum, and when.
+
+    *end* is the offset behind the line's newline; *changed* when the file was last written, in
+    nanoseconds.
+    """
+
+    device: int
+    inode: int
+    start: int
+    end: int
+    crc: int
+    changed: int
+
+
 class _Known(NamedTuple):
     """What an append has to know of the file, as of *size*."""
 
@@ -58,6 +74,7 @@ class LogFile:
 
     def __init__(self, path: Path, conversation: UUID, *, durable: bool = True) -> None:
         self.path = path
+        self._path_text = str(path)
         self.conversation = conversation
         self.durable = durable
         self.locking_works = True
@@ -96,10 +113,13 @@ class LogFile:
                 if desc and limit is not None and lte is None:
                     found = search.from_end(fd, size, gt=gt, limit=limit).lines
                     return search.selected(found, gt, lte, desc=desc, limit=limit)
-                lower = search.lower(gt, lte, desc=desc, limit=limit)
-                found = search.between(fd, size, lower, lte)
+                bounds = (
+                    search.lower(gt, lte, desc=desc, limit=limit),
+                    search.upper(gt, lte, desc=desc, limit=limit),
+                )
+                found = search.between(fd, size, *bounds)
                 chosen = search.selected(found, gt, lte, desc=desc, limit=limit)
-                if lower != gt and len(chosen) < (limit or 0):  # versions are missing
+                if bounds != (gt, lte) and len(chosen) < (limit or 0):  # versions are missing
                     found = search.between(fd, size, gt, lte)
                     chosen = search.selected(found, gt, lte, desc=desc, limit=limit)
                 return chosen
@@ -140,6 +160,38 @@ class LogFile:
             if newline >= 0 and not rest[:newline].strip():
                 end += newline + 1
             return end, found[-1]
+
+    def anchor(self, version: int) -> Anchor | None:
+        """Return where *version* stands; None if it is not there."""
+        try:
+            end, line = self.cut_after(version)
+            if line is None or line.version != version:
+                return None
+            with self._reading() as (fd, _):
+                status = disk.stat_fd(fd)
+                data = disk.read(fd, end - line.offset, line.offset)
+        except LogMissingError:
+            return None
+        at = (line.offset, end, crc32(data), status.st_mtime_ns)
+        return Anchor(status.st_dev, status.st_ino, *at)
+
+    def holds(self, anchor: Anchor) -> bool:
+        """Whether the line of *anchor* stands where it stood, in the same file.
+
+        A file that did not grow must not have been written either: then somebody changed what is
+        before it.
+        """
+        try:
+            with self._reading() as (fd, size):
+                status = disk.stat_fd(fd)
+                if (status.st_dev, status.st_ino) != (anchor.device, anchor.inode):
+                    return False
+                if size == anchor.end and status.st_mtime_ns != anchor.changed:
+                    return False
+                data = disk.read(fd, anchor.end - anchor.start, anchor.start)
+                return size >= anchor.end and crc32(data) == anchor.crc
+        except LogMissingError:
+            return False
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[tuple[int, int]]:
@@ -255,15 +307,19 @@ class LogFile:
         assert fd is not None
         base = (known.last or 0) if known.unfinished else None
         lines = encoded(events, base=base, tracking=tracking)
-        seal = b"" if known.sealed else b"\n"
-        self._undo = known.size
+        start = known.size
+        if not known.sealed:
+            lines[0] = b"\n" + lines[0]
+        self._undo = start
         try:
-            disk.write_all(fd, seal + b"".join(lines))
+            disk.write_all(fd, lines[0] if len(lines) == 1 else b"".join(lines))
         except OSError as error:
             self.roll_back()
             raise WriteError(self.path, error) from error
-        offsets, size = _offsets(lines, known.size + len(seal))
-        self._known = _Known(size, events[-1].originator_version, sealed=True, unfinished=False)
+        offsets, size = _offsets(lines, start)
+        if not known.sealed:
+            offsets[0] += 1
+        self._known = _Known(size, events[-1].originator_version, True, False)  # noqa: FBT003
         return offsets
 
     def sync(self) -> None:
@@ -443,18 +499,19 @@ class LogFile:
         self._header_checked = None
 
     def _refresh(self, fd: int) -> None:
-        status = disk.stat_fd(fd)
+        """Learn what others appended to the open file, if it is still the one at its path."""
         try:
-            there = _identity(disk.stat(self.path))
+            status = disk.stat(self._path_text)
         except FileNotFoundError:
-            there = None
-        if there != _identity(status):
             self.close()
-            if there is not None:
-                self._identity = None
+            raise LogReplacedError(self.path) from None
+        if (status.st_dev, status.st_ino) != self._identity:
+            self.close()
+            self._identity = None
             raise LogReplacedError(self.path)
-        size = self._undoubted(status)
+        size = status.st_size
         if self._doubt is not None:
+            size = self._undoubted(status)
             if size < status.st_size:
                 disk.truncate(fd, size)
             self._doubt = None

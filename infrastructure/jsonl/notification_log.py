@@ -2,10 +2,12 @@
 
 ``.index/notifications`` is a header of 32 bytes (magic and a random epoch) and a record of 32 bytes
 for every event: conversation, byte offset, version, CRC-32 of the first 28 bytes. The number of a
-record, counted from 1, is the notification id. Records are written after the log, under its lock
-and the lock of the ``.index`` folder. Saving does not sync them, because what is missing is found
-again by comparing the logs' ends with it; reading does, because an id that somebody acted upon must
-never mean something else. Whatever does not fit makes it built anew, with a new epoch.
+record, counted from 1, is the notification id. Records are appended after the log, under its lock,
+so they rise; where the system has put them is what numbers them. Only who adds what others left
+out, or builds the file anew, takes the lock of the ``.index`` folder. Saving does not sync, because
+what is missing is found again by comparing the logs' ends with the file; reading does, because an
+id that somebody acted upon must never mean something else. Whatever does not fit makes it built
+anew, with a new epoch; so does half a record, for to cut it might cut those of others.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import struct
-import zlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
+from zlib import crc32
 
 from infrastructure.errors import LogMissingError, NewerFormatError, ReadError, StoreError
 from infrastructure.jsonl import disk, locks
@@ -38,6 +40,9 @@ _PIECE: Final = SIZE << 15
 
 
 _State = tuple[int, int, int]
+
+Place = tuple[int, int]
+"""Offset and version of an event."""
 
 
 class Record(NamedTuple):
@@ -71,6 +76,7 @@ class NotificationLog:
         self._store = store
         self._folder = store.path / ".index"
         self.path = self._folder / "notifications"
+        self._path_text = str(self.path)
         self._fd: int | None = None
         self._identity = (0, 0)
         self._size = 0
@@ -274,8 +280,7 @@ class NotificationLog:
             if behind and self._fd is None and not self._extra:
                 self._rebuild()
                 return
-            for first in range(0, len(behind), _LOCKED_AT_ONCE):
-                self._add_missing(behind[first : first + _LOCKED_AT_ONCE])
+            self._add_all_missing(behind)
         except _BrokenError:
             self._rebuild()
         except OSError as error:
@@ -313,6 +318,10 @@ class NotificationLog:
         except NewerFormatError:
             return []
         return [Record(key, line.offset, line.version) for line in lines]
+
+    def _add_all_missing(self, behind: Sequence[tuple[LogFile, _State]]) -> None:
+        for first in range(0, len(behind), _LOCKED_AT_ONCE):
+            self._add_missing(behind[first : first + _LOCKED_AT_ONCE])
 
     def _add_missing(self, behind: Sequence[tuple[LogFile, _State]]) -> None:
         with _try_locks([log for log, _ in behind]) as free:
@@ -361,6 +370,9 @@ class NotificationLog:
                     self._load()
             if is_done:
                 self.catch_up()
+            else:  # who saved meanwhile has written to the old file
+                with contextlib.suppress(_BrokenError):
+                    self._add_all_missing(self._behind())
         except OSError as error:
             if error.errno not in _READ_ONLY:
                 raise ReadError(self.path, error) from error
@@ -394,6 +406,25 @@ class NotificationLog:
 
     # -- writing ---------------------------------------------------------------------------------
 
+    def add_next(self, key: bytes, previous: int | None, places: Sequence[Place]) -> list[int]:
+        """Add the events of a save to one log that go on from the last one that the file has.
+
+        The lock of the log is held, and no other is needed: by it nobody else writes of that log.
+        The answer is empty where it is not that simple; `add` is for that.
+        """
+        last = self._last.get(key)
+        if last is None or last.version != previous or self._fd is None:
+            return []
+        records = [Record(key, offset, version) for offset, version in places]
+        try:
+            first = self._append(records)
+            status = disk.stat(self._path_text)
+        except (OSError, _BrokenError):
+            return []
+        if (status.st_dev, status.st_ino) != self._identity:  # it was built anew meanwhile
+            return []
+        return list(range(first, first + len(records)))
+
     def add(self, saves: Sequence[Unindexed]) -> dict[tuple[bytes, int], int]:
         """Add the events of one save, whose locks are held; return the ids by key and version.
 
@@ -424,8 +455,7 @@ class NotificationLog:
             for record in records:
                 is_known = last is not None and record.version <= last.version
                 (known if is_known else late).append(record)
-        first_id = self.known_count + len(early) + 1
-        self._append(early + late)
+        first_id = self._append(early + late) + len(early)
         ids = {(record[0], record[2]): first_id + i for i, record in enumerate(late)}
         if known:
             wanted = {(record.conversation, record.version) for record in known}
@@ -434,19 +464,25 @@ class NotificationLog:
                     ids[record.conversation, record.version] = number
         return ids
 
-    def _append(self, records: Sequence[Record]) -> None:
+    def _append(self, records: Sequence[Record]) -> int:
+        """Append *records* by one write; return the id of the first.
+
+        Raises:
+            _BrokenError: The file is not what it was.
+        """
         if not records:
-            return
+            return self._file_count + 1
         assert self._fd is not None
-        size = (self._file_count + 1) * SIZE
-        try:
-            disk.write_all(self._fd, b"".join(map(_packed, records)))
-        except OSError:
-            disk.truncate(self._fd, size)
-            raise
-        self._file_count += len(records)
+        disk.write_all(self._fd, b"".join(map(_packed, records)))
+        last, torn = divmod(disk.position(self._fd), SIZE)
+        first = last - len(records)
+        if torn or first <= self._file_count:
+            raise _BrokenError
         for record in records:
             self._last[record.conversation] = record
+        if first == self._file_count + 1:  # else others came between; they are read next time
+            self._file_count += len(records)
+        return first
 
 
 @contextlib.contextmanager
@@ -495,14 +531,14 @@ def _follows(before: Record, record: Record) -> bool:
 
 def _packed(record: Record) -> bytes:
     body = _BODY.pack(*record)
-    return body + zlib.crc32(body).to_bytes(4, "big")
+    return body + crc32(body).to_bytes(4, "big")
 
 
 def _unpacked(data: bytes) -> Iterator[Record]:
     view = memoryview(data)
     place = 0
     for conversation, offset, version, crc in RECORD.iter_unpack(data):
-        if zlib.crc32(view[place : place + 28]) != crc:
+        if crc32(view[place : place + 28]) != crc:
             raise _BrokenError
         place += SIZE
         yield Record(conversation, offset, version)

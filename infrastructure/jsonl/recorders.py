@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from eventsourcing.persistence import (
     AggregateRecorder,
     ApplicationRecorder,
@@ -15,6 +18,8 @@ from eventsourcing.persistence import (
     TrackingRecorder,
 )
 
+from infrastructure.errors import StoreError
+from infrastructure.jsonl.log_file import Anchor  # noqa: TC001 - msgspec reads the annotations
 from infrastructure.jsonl.store import Store, as_uuid
 from infrastructure.jsonl.subscription import JSONLSubscription
 
@@ -24,8 +29,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from infrastructure.jsonl.line import Line
-
-SNAPSHOTS: Final = ".snapshots"
 
 
 class JSONLAggregateRecorder(AggregateRecorder):
@@ -67,19 +70,33 @@ class JSONLAggregateRecorder(AggregateRecorder):
             return self.store.log(conversation).read(gt=gt, lte=lte, desc=desc, limit=limit)
 
 
+class _Anchored(msgspec.Struct):
+    """A snapshot as it is stored: its state, and the place in the log that it was taken at."""
+
+    anchor: Anchor | None
+    state: bytes
+
+
 class JSONLSnapshotRecorder(AggregateRecorder):
     """Snapshots, in files like logs. They are derived: never synced, and a doubtful one is none.
 
     Unlike events, snapshots may be taken in any order of versions.
+
+    Args:
+        store: The folder of the snapshots.
+        logs: The store whose logs they are of. A snapshot holds only as long as the log has, at
+            the same place of the same file, the very line that it had when the snapshot was taken.
+            None: snapshots hold without a log.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, logs: Store | None = None) -> None:
         self.store = store
+        self._logs = logs
 
     def insert_events(  # noqa: D102
         self, stored_events: Sequence[StoredEvent], **_: Any
     ) -> Sequence[int] | None:
-        self.store.insert_unordered(stored_events)
+        self.store.insert_unordered([self._anchored(stored) for stored in stored_events])
         return None
 
     def select_events(  # noqa: D102
@@ -92,13 +109,34 @@ class JSONLSnapshotRecorder(AggregateRecorder):
         limit: int | None = None,
     ) -> Sequence[StoredEvent]:
         conversation = as_uuid(originator_id)
-        with self.store.lock:
+        found: list[StoredEvent | None] = []
+        with self.store.lock, suppress(StoreError):
             log = self.store.log(conversation)
             lines = log.read(gt=gt, lte=lte, desc=desc, limit=limit)
-            if not all(line.crc_ok for line in lines):
-                found = log.read(gt=gt, lte=lte, desc=desc)
-                lines = [line for line in found if line.crc_ok][:limit]
-        return [StoredEvent(originator_id, line.version, line.topic, line.state) for line in lines]
+            found = [self._checked(originator_id, line) for line in lines]
+            if not all(found):
+                lines = log.read(gt=gt, lte=lte, desc=desc)
+                found = [self._checked(originator_id, line) for line in lines]
+        return [stored for stored in found if stored is not None][:limit]
+
+    def _anchored(self, stored: StoredEvent) -> StoredEvent:
+        anchor = None
+        if self._logs is not None:
+            originator_id = as_uuid(stored.originator_id)
+            anchor = self._logs.anchor(originator_id, stored.originator_version)
+        return replace(stored, state=msgspec.json.encode(_Anchored(anchor, stored.state)))
+
+    def _checked(self, originator_id: UUID | str, line: Line) -> StoredEvent | None:
+        """Return the snapshot of *line*; None if it is damaged, or of another log."""
+        try:
+            anchored = _read_anchored(line.raw)
+        except msgspec.MsgspecError:
+            return None
+        if not line.crc_ok:
+            return None
+        if self._logs is not None and not self._logs.holds(as_uuid(originator_id), anchored.anchor):
+            return None
+        return StoredEvent(originator_id, line.version, line.topic, anchored.state)
 
 
 class JSONLApplicationRecorder(JSONLAggregateRecorder, ApplicationRecorder):
@@ -176,3 +214,6 @@ class JSONLTrackingRecorder(TrackingRecorder):
 
 class JSONLProcessRecorder(JSONLTrackingRecorder, JSONLApplicationRecorder, ProcessRecorder):
     """Events, their order, and the position of the reader that caused them, saved as one."""
+
+
+_read_anchored: Final = msgspec.json.Decoder(_Anchored).decode

@@ -45,9 +45,13 @@ def scan(
 def between(fd: int, size: int, gt: int | None, lte: int | None) -> list[Line]:
     """Return at least the believed lines above *gt* and up to *lte*."""
     start = _seek(fd, size, gt) if gt is not None else 0
-    if start:
+    # What comes first is believed if a search for where it ends finds that versions rise.
+    if start == 0 and (lte is None or _seek(fd, size, lte) is None):
+        start = None
+    if start is not None:
         found = scan(fd, start, size, lte=lte)
-        if found.clean and found.lines and found.lines[0].version <= (gt or 0):
+        is_there = start == 0 or (found.lines and found.lines[0].version <= (gt or 0))
+        if found.clean and is_there:
             return found.lines
     return scan(fd, 0, size).lines
 
@@ -57,6 +61,14 @@ def lower(gt: int | None, lte: int | None, *, desc: bool, limit: int | None) -> 
     if desc and limit is not None and lte is not None:
         return max(lte - limit, gt if gt is not None else -1, 0)
     return gt
+
+
+def upper(gt: int | None, lte: int | None, *, desc: bool, limit: int | None) -> int | None:
+    """Return a bound above which nothing is needed, as long as versions are not missing."""
+    if desc or limit is None:
+        return lte
+    last = (gt if gt is not None else 0) + limit
+    return last if lte is None else min(last, lte)
 
 
 def selected(
@@ -113,8 +125,11 @@ def _rises(fd: int, size: int, start: int, version: int) -> bool:
     return True
 
 
-def _seek(fd: int, size: int, gt: int) -> int:
-    """Return the start of a line that is not above *gt*, near the first that is; 0 if in doubt."""
+def _seek(fd: int, size: int, gt: int) -> int | None:
+    """Return the start of a line that is not above *gt*, near the first that is; None in doubt.
+
+    0, the start of the file, if all lines that were looked at are above.
+    """
     low, low_version, high, high_version = 0, -1, size, lines_.MAX_VERSION + 1
     while high - low > BLOCK:
         middle = (low + high) // 2
@@ -124,7 +139,7 @@ def _seek(fd: int, size: int, gt: int) -> int:
             continue
         start, version = found
         if not low_version < version < high_version:
-            return 0
+            return None
         if version <= gt:
             low, low_version = start, version
         else:

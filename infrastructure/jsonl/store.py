@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     from eventsourcing.persistence import StoredEvent, Tracking
 
     from infrastructure.jsonl.line import Damage, Header, Line, TrackingMark
+    from infrastructure.jsonl.log_file import Anchor
 
 SUFFIX: Final = ".jsonl"
 TRASH: Final = ".trash"
+SNAPSHOTS: Final = ".snapshots"
 _OPEN_FILES: Final = 64
 _UUID_TEXT: Final = 36
 
@@ -146,6 +148,16 @@ class Store:
                 scan.missing(),
             )
 
+    def anchor(self, conversation: UUID, version: int) -> Anchor | None:
+        """Return where *version* stands in its log; None if it is not there."""
+        with self.lock:
+            return self.log(conversation).anchor(version)
+
+    def holds(self, conversation: UUID, anchor: Anchor | None) -> bool:
+        """Whether what *anchor* says of a log is still so."""
+        with self.lock:
+            return anchor is not None and self.log(conversation).holds(anchor)
+
     # -- saving ----------------------------------------------------------------------------------
 
     def insert(self, events: Sequence[StoredEvent], tracking: Tracking | None = None) -> None:
@@ -176,16 +188,20 @@ class Store:
                 with contextlib.suppress(StoreError):  # derived: no reason not to save
                     self.notifications.catch_up()
             if tracking is None and (log := self._only_log(events)) is not None:
-                ids = self._save_to(log, events, number=True)
+                numbers = self._save_to(log, events, number=True)
             else:
                 with self._saved(events, tracking) as saves:
-                    ids = self.notifications.add(saves) if saves else {}
+                    numbers = self._numbers(events, saves)
             self._announce()
-        numbers = [
+        return numbers
+
+    def _numbers(self, events: Sequence[StoredEvent], saves: Sequence[Unindexed]) -> list[int]:
+        ids = self.notifications.add(saves) if saves else {}
+        found = [
             ids.get((as_uuid(event.originator_id).bytes, event.originator_version))
             for event in events
         ]
-        return [number for number in numbers if number is not None] if all(numbers) else []
+        return [number for number in found if number is not None] if all(found) else []
 
     def _only_log(self, events: Sequence[StoredEvent]) -> LogFile | None:
         """Return the log of all *events* if there is just one, and it is open."""
@@ -197,9 +213,7 @@ class Store:
         log = self._logs.get(as_uuid(originator_id))
         return log if log is not None and log.is_open else None
 
-    def _save_to(
-        self, log: LogFile, events: Sequence[StoredEvent], *, number: bool
-    ) -> dict[tuple[bytes, int], int]:
+    def _save_to(self, log: LogFile, events: Sequence[StoredEvent], *, number: bool) -> list[int]:
         """Do what `_saved` does, for the usual case and at half the price."""
         log.begin()
         try:
@@ -212,8 +226,11 @@ class Store:
                 log.roll_back()
                 raise
             if not number:
-                return {}
-            return self.notifications.add([_unindexed(log, previous, offsets, events)])
+                return []
+            versions = [event.originator_version for event in events]
+            places = list(zip(offsets, versions, strict=True))
+            numbers = self.notifications.add_next(log.conversation.bytes, previous, places)
+            return numbers or self._numbers(events, [_unindexed(log, previous, offsets, events)])
         finally:
             log.end()
 
@@ -376,6 +393,8 @@ class Store:
     def trash(self, conversation: UUID) -> Path:
         """Move a log into the folder ``.trash``, and return where it is now; nothing is lost.
 
+        Its snapshots, which are derived, go.
+
         Raises:
             LogMissingError: There is no such log.
             LeaseHeldError: Somebody has the conversation open.
@@ -396,6 +415,8 @@ class Store:
                 disk.rename(log.path, target)
                 if self.durable:
                     disk.sync_folder(self.path)
+                with contextlib.suppress(OSError):
+                    disk.remove(self.path / SNAPSHOTS / name)
             except OSError as error:
                 raise WriteError(log.path, error) from error
         return target

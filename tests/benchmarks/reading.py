@@ -2,9 +2,11 @@
 
 import subprocess
 import sys
+from itertools import islice
 
 from app.commands.list import rows
 from app.verification import verify
+from domain.events import MessageAppended
 from domain.projections.context import context
 from tests.benchmarks import library, limits, workload
 from tests.benchmarks.measure import Budget, Comparison, timed
@@ -34,7 +36,8 @@ class Logs:
 
 
 def last_shown(talk):
-    return [entry.view for entry in talk.messages()[-SHOW:]]
+    messages = (e for e in talk.backwards(talk.leaf) if isinstance(e, MessageAppended))
+    return [entry.view for entry in islice(messages, SHOW)]
 
 
 def _opened(folder, conversation_id, *, look):
@@ -153,6 +156,7 @@ def projecting(logs, sizes):
 
 _MEMORY = """
 import sys
+from itertools import islice
 from pathlib import Path
 from uuid import UUID
 from app.application import Conversations

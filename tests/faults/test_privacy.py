@@ -26,8 +26,8 @@ from domain.projections.transcript import transcript
 from infrastructure.errors import InvalidIdError
 from infrastructure.jsonl.line import encode
 from infrastructure.jsonl.locks import Lease
-from infrastructure.jsonl.recorders import SNAPSHOTS, JSONLProcessRecorder, JSONLSnapshotRecorder
-from infrastructure.jsonl.store import Store
+from infrastructure.jsonl.recorders import JSONLProcessRecorder, JSONLSnapshotRecorder
+from infrastructure.jsonl.store import SNAPSHOTS, Store
 from infrastructure.tools.output import ToolContext, capped
 from tests import builders as b
 from tests.app.programs import ROOT, append_line
@@ -128,9 +128,9 @@ DELETED = {
     "infrastructure/jsonl/log_file.py _discard: disk.remove": "a new log that could not be made",
     "infrastructure/jsonl/log_file.py _refresh: disk.truncate": "a failed append, back to before it",
     "infrastructure/jsonl/log_file.py roll_back: disk.remove": "a new log that could not be synced",
-    "infrastructure/jsonl/notification_log.py _append: disk.truncate": "derived: half a record",
     "infrastructure/jsonl/notification_log.py _write_anew: disk.remove": "derived: half an index",
     "infrastructure/jsonl/notification_log.py _write_anew: disk.rename": "derived: a new index",
+    "infrastructure/jsonl/store.py trash: disk.remove": "derived: snapshots of what is in the trash",
     "infrastructure/jsonl/store.py trash: disk.rename": "`delete`: into the trash, whole",
     "infrastructure/jsonl/tracking.py _write: disk.truncate": "derived: half a record",
     "infrastructure/jsonl/tracking.py advancing: disk.truncate": "derived: half a record",

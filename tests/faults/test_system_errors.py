@@ -18,6 +18,7 @@ from app.verification import verify
 from infrastructure.errors import LogReplacedError, ReadError, StoreError, WriteError
 from infrastructure.jsonl import disk
 from infrastructure.jsonl.store import Store
+from tests import builders as b
 from tests.app.doubles import Desk
 from tests.faults import history
 from tests.faults.failing import Failing
@@ -399,9 +400,9 @@ class AtWork:
             logged = self.conversations.get(believed.id)
         except NoSuchConversationError:
             return None, None
-        keep = {"_created_on", "clock"}
         return tuple(
-            {k: v for k, v in vars(talk).items() if k not in keep} for talk in (believed, logged)
+            b.state(talk) | {"_created_on": None, "pending": list(talk.pending_events)}
+            for talk in (believed, logged)
         )
 
 

@@ -221,18 +221,6 @@ def test_snapshots_may_come_in_any_order(stores):
     assert recorder.select_events(ID, desc=True, limit=1)[0].originator_version == 11
 
 
-def test_a_doubtful_snapshot_is_no_snapshot(stores):
-    store = stores()
-    recorder = JSONLSnapshotRecorder(store)
-    recorder.insert_events([event(5)])
-    recorder.insert_events([event(9)])
-    path = store.path_of(ID)
-    head, _, tail = path.read_bytes().rpartition(b'"x"')
-    path.write_bytes(head + b'"y"' + tail)
-
-    assert recorder.select_events(ID, desc=True, limit=1)[0].originator_version == 5
-
-
 def test_snapshots_may_be_deleted_or_written_anew_by_others_while_a_program_runs(stores):
     """They are derived: that another file is there now is no reason to refuse one."""
     one, two = stores(), stores()
