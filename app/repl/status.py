@@ -16,7 +16,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from app.repl.plain import one_line
 from domain.compaction import context_tokens
-from domain.projections.usage import own_entries, usage_of
+from domain.projections.usage import usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from app.application import OpenConversation
     from app.bootstrap import Workshop
     from domain.conversation import Conversation
+    from domain.events import Version
+    from domain.projections.usage import Cost
 
 _LONGEST_NAME = 40
 
@@ -34,7 +36,7 @@ class Facts(NamedTuple):
 
     tokens: int
     window: int
-    cost: Decimal | None
+    cost: Decimal | int | None
 
 
 class StatusLine:
@@ -45,10 +47,12 @@ class StatusLine:
         self._at_hand: OpenConversation | None = None
         self._known: tuple[object, Facts] | None = None
         self._asked: object = None
+        self._spent = Spent()
 
     def look_at(self, at_hand: OpenConversation) -> None:
         """Show *at_hand* from here on."""
         self._at_hand, self._known, self._asked = at_hand, None, None
+        self._spent = Spent()
 
     def __call__(self) -> FormattedText:
         """Return the line, as wide as the terminal has room for."""
@@ -77,9 +81,30 @@ class StatusLine:
         # The conversation may go on meanwhile: then the next version is asked about.
         with suppress(Exception):
             window = self._workshop.window_of(talk.model or "")
-            spent = usage_of(own_entries(talk), cost).cost
-            self._known = key, Facts(context_tokens(talk), window, spent)
+            # A thread reads a conversation of its own, whose past is fetched for it alone.
+            is_new = bool(talk.pending_events)
+            own = (
+                talk if is_new else self._workshop.conversations.get(talk.id, version=talk.version)
+            )
+            tokens = context_tokens(own)
+            self._spent = self._spent.and_since(own, cost)
+            self._known = key, Facts(tokens, window, self._spent.dollars)
             redraw()
+
+
+class Spent(NamedTuple):
+    """What a conversation cost up to a version; None in *dollars* if a price is not known."""
+
+    version: Version = 0
+    dollars: Decimal | int | None = 0
+
+    def and_since(self, talk: Conversation, cost: Cost) -> Spent:
+        """Return the same up to the version of *talk*: only what was added is looked at."""
+        inherited = talk.origin.originator_version if talk.origin else 0
+        added = usage_of(talk.since(max(self.version, inherited) + 1), cost)
+        if self.dollars is None or (added.tokens and added.cost is None):
+            return Spent(talk.version, None)
+        return Spent(talk.version, self.dollars + (added.cost or 0))
 
 
 def parts(talk: Conversation, facts: Facts | None) -> list[str]:

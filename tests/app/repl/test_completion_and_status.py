@@ -10,8 +10,9 @@ from prompt_toolkit.document import Document
 from app.application import Conversations
 from app.repl import slash
 from app.repl.completion import PromptCompleter, is_completable
-from app.repl.status import Facts, parts, shortened
+from app.repl.status import Facts, Spent, parts, shortened
 from domain.conversation import THINKING_LEVELS
+from tests import builders as b
 from tests.app.doubles import begin
 
 
@@ -91,6 +92,26 @@ def test_the_status_says_what_is_known():
     assert parts(talk, facts) == [
         "some-model", "12.3k/200k tokens (6%)", "thinking high", "$0.0123", "[here]", "A ␛ name",
     ]  # fmt: skip
+
+
+def test_what_was_spent_is_summed_up_piece_by_piece():
+    talk, usage = b.new_conversation(), {"input_tokens": 1, "output_tokens": 2}
+    looked_at = []
+
+    def cost(model, spent):
+        looked_at.append(spent)
+        return Decimal(sum(spent.values())) if model == b.MODEL else None
+
+    spent = Spent()
+    for round_ in range(3):
+        talk.append_prompt("?")
+        talk.append_answer([b.text("!")], stop_reason="end_turn", usage=usage)
+        spent = spent.and_since(talk, cost)
+        assert (spent.dollars, len(looked_at)) == (3 * (round_ + 1), round_ + 1)
+
+    talk.append_answer([b.text("!")], stop_reason="end_turn", usage=usage, model="unpriced")
+    spent = spent.and_since(talk, cost)
+    assert spent.dollars is spent.and_since(talk, cost).dollars is None
 
 
 def test_a_narrow_window_gets_the_most_important():
