@@ -487,7 +487,7 @@ def _unknown_calls(talk: Conversation) -> dict[Version, list[str]]:
     found: dict[Version, list[str]] = {}
     for version, entry in talk.entries.items():
         if isinstance(entry, MessageAppended):
-            for call in dict.fromkeys(call.id for call in entry.view.tool_uses):
+            for call in dict.fromkeys(call["id"] for call in entry.said.tool_uses):
                 if talk.outcome_of(call, asked_at=version) == OUTCOME_UNKNOWN:
                     found.setdefault(version, []).append(call)
     return found

@@ -18,7 +18,7 @@ from uuid import UUID
 import msgspec
 from eventsourcing.domain import CanMutateAggregate
 
-from domain.raw_messages import JsonObject, blocks_of
+from domain.raw_messages import ROLES, JsonObject, Said, blocks_of
 from domain.text import decoded
 
 if TYPE_CHECKING:
@@ -247,14 +247,27 @@ class MessageAppended(Entry, frozen=True, kw_only=True):
         blocks = [raw for raw in self.blocks if isinstance(raw, dict) and raw.get("type") == "text"]
         return next((raw["text"] for raw in blocks if isinstance(raw.get("text"), str)), "")
 
+    @property
+    def said(self) -> Said:
+        """Who says what, decoded anew at each call, for those who only show or count it."""
+        readable = self._readable()
+        return Said(readable["role"], blocks_of(readable.get("content")))
+
     @cached_property
     def view(self) -> Message:
-        """The message, validated. One that makes no sense (a hand edit) is shown as text."""
-        from domain.messages import typed  # noqa: PLC0415 - pydantic is not needed to fold
+        """The message, validated, for those who act on it."""
+        from domain.messages import Message  # noqa: PLC0415 - pydantic is not needed to fold
 
+        return Message.model_validate(self._readable())
+
+    def _readable(self) -> JsonObject:
+        """Return the body; where that makes no sense (a hand edit), its bytes as text."""
+        body = self.body
+        if body.get("role") in ROLES:
+            return body
         text = bytes(self.message).decode("utf-8", "replace")
         role = "assistant" if self.model else "user"
-        return typed(self.body, otherwise={"role": role, "content": f"(unreadable: {text})"})
+        return {"role": role, "content": f"(unreadable: {text})"}
 
 
 class Compacted(Entry, frozen=True, kw_only=True):

@@ -1,11 +1,12 @@
 """Messages as they are stored and sent: plain JSON, in the form of the Messages API.
 
-What is here needs no pydantic: folding a log and projecting a context cost no more than parsing.
+What is here needs no pydantic: folding a log, projecting a context and showing a transcript cost no
+more than parsing.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,12 +14,62 @@ if TYPE_CHECKING:
 Json: TypeAlias = Any
 JsonObject: TypeAlias = dict[str, Any]
 
+ROLES = ("user", "assistant")
+
+
+class Said(NamedTuple):
+    """Who says what, for those who only show or count it: the blocks are raw.
+
+    A block without the shape of its type is neither a text nor a call nor a result.
+    """
+
+    role: str
+    blocks: list[Json]
+
+    @property
+    def text(self) -> str:
+        """The text blocks, joined by line breaks."""
+        texts = []
+        for raw in self.blocks:
+            match raw:
+                case {"type": "text", "text": str(text)}:
+                    texts.append(text)
+        return "\n".join(texts)
+
+    @property
+    def tool_uses(self) -> list[JsonObject]:
+        """The calls that this message asks for, in order."""
+        calls = []
+        for raw in self.blocks:
+            match raw:
+                case {"type": "tool_use", "id": str(), "name": str(), "input": dict()}:
+                    calls.append(raw)
+        return calls
+
+    @property
+    def tool_results(self) -> list[JsonObject]:
+        """The results that this message carries, in order."""
+        results = []
+        for raw in self.blocks:
+            match raw:
+                case {"type": "tool_result", "tool_use_id": str()}:
+                    results.append(raw)
+        return results
+
 
 def blocks_of(content: Json) -> list[Json]:
     """Return *content*, which the API allows to be a string, as a list of raw blocks."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return list(content) if isinstance(content, list | tuple) else []
+
+
+def result_text(content: Json) -> str:
+    """Return the text of a result's *content*; blocks that are not text are named in brackets."""
+    if isinstance(content, str):
+        return content
+    parts = [part for part in blocks_of(content) if isinstance(part, dict)]
+    return "\n".join(str(part.get("text", f"[{part.get('type')}]")) for part in parts)
 
 
 def user_message(text: str, attachments: Iterable[JsonObject] = ()) -> JsonObject:

@@ -12,6 +12,7 @@ from app import bootstrap, references
 from app.repl.plain import plain
 from app.settings import settings
 from domain.events import Event, MessageAppended, Unrecognised
+from domain.raw_messages import result_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,9 +77,9 @@ def _gist(event: Event) -> str:
         case Unrecognised(reason=reason):
             return f"({reason})"
         case MessageAppended():
-            said = event.view
-            calls = [f"{call.name} {json.dumps(call.input)}" for call in said.tool_uses]
-            results = [f"→ {result.text}" for result in said.tool_results]
+            said = event.said
+            calls = [f"{call['name']} {json.dumps(call['input'])}" for call in said.tool_uses]
+            results = [f"→ {result_text(found.get('content'))}" for found in said.tool_results]
             return f"{said.role}: " + " · ".join([said.text, *calls, *results]).strip(" ·")[:_WIDTH]
         case _:
             state = as_object(event)["state"]

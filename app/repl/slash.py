@@ -20,6 +20,7 @@ from domain.errors import InvalidCommandError
 from domain.events import BranchSummarized, Compacted, MessageAppended, NoteAppended
 from domain.projections.context import context, live_entries
 from domain.projections.outline import outline
+from domain.raw_messages import result_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from app.repl.loop import Repl
     from domain.conversation import Conversation
     from domain.events import Version
-    from domain.messages import JsonObject
+    from domain.raw_messages import Json, JsonObject
 
 _WORDS_THAT_LEAVE = ("q", "quit", "exit")
 _COMMAND = re.compile(r"/([A-Za-z][\w-]*|\??)(?:\s+(.*))?\s*", re.DOTALL)
@@ -205,17 +206,27 @@ async def _show(repl: Repl, arguments: str) -> None:
     if arguments:
         version = entry_version(talk, arguments)
     else:
-        results = [e for e in talk.messages() if e.view.tool_results]
+        results = [e for e in talk.messages() if e.said.tool_results]
         if not results:
             raise InvalidCommandError(_("No tool has run on this path yet."))
         version = results[-1].originator_version
     match talk.entries[version]:
         case MessageAppended() as entry:
-            for part in entry.view.content:
-                shown = getattr(part, "text", None) or getattr(part, "thinking", None)
-                repl.say(str(shown or json.dumps(part.model_dump(), ensure_ascii=False, indent=2)))
+            for raw in entry.said.blocks:
+                repl.say(_whole(raw) or json.dumps(raw, ensure_ascii=False, indent=2))
         case Compacted(summary=text) | BranchSummarized(summary=text) | NoteAppended(content=text):
             repl.say(text)
+
+
+def _whole(raw: Json) -> str:
+    """Return the text of a block, if it has one."""
+    match raw:
+        case {"type": "text", "text": str(text)} | {"type": "thinking", "thinking": str(text)}:
+            return text
+        case {"type": "tool_result", "tool_use_id": str()}:
+            return result_text(raw.get("content"))
+        case _:
+            return ""
 
 
 async def _resume(repl: Repl, arguments: str) -> None:
@@ -273,7 +284,7 @@ async def _go_to(repl: Repl, version: Version, how: str) -> None:
     talk = _recorded(repl)
     target: Version | None = version
     entry = talk.entries[version]
-    if isinstance(entry, MessageAppended) and entry.view.role == "user" and entry.view.text:
+    if isinstance(entry, MessageAppended) and entry.said.role == "user" and entry.said.text:
         # An earlier prompt is edited: its sibling will hang from the same parent.
         target = talk.parents[version]
         repl.offer(entry.prompt)

@@ -54,7 +54,7 @@ def _show(console: Console, item: Item, names: dict[str, str]) -> None:
             say(console, f"● {summary}")
         case "tool_result":
             name = names.get(str(item.data.get("tool_use_id")), "")
-            show_output(console, name, item.text, is_error=bool(item.data.get("is_error")))
+            show_output(console, name, item.text, is_error=item.data.get("is_error") is True)
         case "gap":
             say(console, f"⚠ {plain(item.text)}", "yellow")
         case "summary":

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from domain import tree
 from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
-from domain.messages import TextBlock, ToolResultBlock, ToolUseBlock
 from domain.projections.context import live_entries
+from domain.raw_messages import result_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,20 +83,20 @@ def _gist(entry: Entry) -> tuple[str, str]:
 
 
 def _message_gist(entry: MessageAppended) -> tuple[str, str]:
-    said: list[str] = []
-    kind: str = entry.view.role
-    for part in entry.view.content:
-        match part:
-            case TextBlock() if kind == "user" and said:
+    texts: list[str] = []
+    kind, blocks = entry.said
+    for raw in blocks:
+        match raw:
+            case {"type": "text", "text": str()} if kind == "user" and texts:
                 pass  # a file that goes with the prompt
-            case TextBlock(text=text):
-                said.append(text)
-            case ToolUseBlock(name=name, input=arguments):
-                said.append(f"→ {name} {' '.join(str(value) for value in arguments.values())}")
-            case ToolResultBlock():
+            case {"type": "text", "text": str(text)}:
+                texts.append(text)
+            case {"type": "tool_use", "id": str(), "name": str(name), "input": dict(arguments)}:
+                texts.append(f"→ {name} {' '.join(str(value) for value in arguments.values())}")
+            case {"type": "tool_result", "tool_use_id": str()}:
                 kind = "result"
-                said.append(part.text)
-    return kind, _one_line(" ".join(said))
+                texts.append(result_text(raw.get("content")))
+    return kind, _one_line(" ".join(texts))
 
 
 def _one_line(text: str) -> str:

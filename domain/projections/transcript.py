@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from domain.events import BranchSummarized, Compacted, MessageAppended, NoteAppended
-from domain.messages import (
-    RedactedThinkingBlock,
-    TextBlock,
-    ThinkingBlock,
-    ToolResultBlock,
-    ToolUseBlock,
-)
+from domain.raw_messages import result_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +13,7 @@ if TYPE_CHECKING:
 
     from domain.conversation import Conversation, Gap
     from domain.events import Entry, Version
-    from domain.messages import Block, JsonObject
+    from domain.raw_messages import JsonObject
 
 Kind: TypeAlias = Literal[
     "user", "assistant", "thinking", "tool_use", "tool_result", "summary", "note", "gap", "other"
@@ -74,28 +68,28 @@ def _items(entry: Entry) -> Iterator[Item]:
     version, time = entry.originator_version, entry.timestamp
     match entry:
         case MessageAppended():
-            for part in entry.view.content:
-                yield _block_item(entry, part)
+            role, blocks = entry.said
+            for raw in blocks:
+                block = raw if isinstance(raw, dict) else {"type": "unreadable", "value": raw}
+                kind, text, data = _block(role, block)
+                yield Item(kind, version, time, text, data)
         case Compacted(summary=summary) | BranchSummarized(summary=summary):
             yield Item("summary", version, time, summary, {})
         case NoteAppended(content=content, kind=kind, visible=visible):
             yield Item("note", version, time, content, {"kind": kind, "visible": visible})
 
 
-def _block_item(entry: MessageAppended, part: Block) -> Item:
-    version, time = entry.originator_version, entry.timestamp
-    raw = part.model_dump(exclude_unset=True)
-    match part:
-        case TextBlock(text=text):
-            kind: Kind = "assistant" if entry.view.role == "assistant" else "user"
-            return Item(kind, version, time, text, {})
-        case ThinkingBlock(thinking=text):
-            return Item("thinking", version, time, text, {})
-        case RedactedThinkingBlock():
-            return Item("thinking", version, time, "(redacted)", {})
-        case ToolUseBlock(name=name):
-            return Item("tool_use", version, time, name, raw)
-        case ToolResultBlock():
-            return Item("tool_result", version, time, part.text, raw)
+def _block(role: str, raw: JsonObject) -> tuple[Kind, str, JsonObject]:
+    match raw:
+        case {"type": "text", "text": str(text)}:
+            return "assistant" if role == "assistant" else "user", text, {}
+        case {"type": "thinking", "thinking": str(text)}:
+            return "thinking", text, {}
+        case {"type": "redacted_thinking"}:
+            return "thinking", "(redacted)", {}
+        case {"type": "tool_use", "id": str(), "name": str(name), "input": dict()}:
+            return "tool_use", name, raw
+        case {"type": "tool_result", "tool_use_id": str()}:
+            return "tool_result", result_text(raw.get("content")), raw
         case _:
-            return Item("other", version, time, f"({part.type})", raw)
+            return "other", f"({raw.get('type')})", raw

@@ -91,10 +91,11 @@ def usage_of(entries: Iterable[Entry], cost: Cost, *, lost: Iterable[JsonObject]
             unpriced |= price is None
             dollars = price if dollars is None else dollars + (price or 0)
         if isinstance(entry, MessageAppended):
-            answers += entry.view.role == "assistant"
+            said = entry.said
+            answers += said.role == "assistant"
             seconds += entry.duration or 0
-            calls += len(entry.view.tool_uses)
-            failed += sum(result.is_error for result in entry.view.tool_results)
+            calls += len(said.tool_uses)
+            failed += sum(result.get("is_error") is True for result in said.tool_results)
     for spent in lost:
         tokens = added(tokens, spent)
     return Usage(tokens, None if unpriced else dollars, seconds, answers, calls, failed)

@@ -2,6 +2,7 @@
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from domain.messages import (
     Block,
@@ -15,6 +16,7 @@ from domain.messages import (
     tool_result_message,
     user_message,
 )
+from domain.raw_messages import Said
 from tests import builders as b
 from tests.strategies import assistant_blocks, user_blocks
 
@@ -37,6 +39,17 @@ def test_a_view_of_any_block_keeps_every_key(raw):
     dumped = block(raw).model_dump()
 
     assert dumped.keys() >= (raw.keys() if isinstance(raw, dict) else {"value"})
+
+
+@given(st.lists(assistant_blocks | user_blocks))
+def test_what_is_shown_is_what_the_typed_view_says(blocks):
+    said, view = Said("user", blocks), Message(role="user", content=blocks)
+
+    assert said.text == view.text
+    assert [call["id"] for call in said.tool_uses] == [call.id for call in view.tool_uses]
+    assert [each["tool_use_id"] for each in said.tool_results] == [
+        result.tool_use_id for result in view.tool_results
+    ]
 
 
 @pytest.mark.parametrize("content", [None, 3, {}, True])
