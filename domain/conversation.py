@@ -332,8 +332,14 @@ class Conversation(BaseAggregate[UUID]):
             UnknownEntryError: *leaf* is not an entry.
         """
         while leaf is not None:
-            yield self.entry(leaf)
-            leaf = self.parent_of(leaf)
+            history = self._reach(leaf) if leaf < self._history.since else self._history
+            entry = history.entries.get(leaf)
+            if entry is None:
+                raise UnknownEntryError(leaf)
+            yield entry
+            parent = self._history.parents[leaf]
+            known = parent is None or parent >= self._history.since
+            leaf = parent if known else self.parent_of(leaf)
 
     def path(self, leaf: Version | None) -> tuple[Entry, ...]:
         """Return the entries from the root to *leaf*.

@@ -149,7 +149,7 @@ def _parts(conversation: Conversation, entry: Entry) -> list[_Part]:
     version = entry.originator_version
     match entry:
         case MessageAppended():
-            lost = conversation.parent_of(version) != entry.parent
+            lost = not conversation.is_orderly and conversation.parent_of(version) != entry.parent
             return _message_parts(entry, conversation.model, follows_loss=lost)
         case Compacted(summary=summary):
             text = f"Summary of the conversation so far:\n\n{summary}"
