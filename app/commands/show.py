@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import click
 
@@ -27,7 +28,12 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
             row = item._asdict() | {"timestamp": item.timestamp.isoformat()}
             click.echo(json.dumps(row))
         return
-    from app.repl.console import console  # noqa: PLC0415 - rich is not needed for --json
-    from app.repl.transcript_view import show_transcript  # noqa: PLC0415
+    from app.repl.console import Terminal, console, is_for_people  # noqa: PLC0415 - not for --json
+    from app.repl.transcript_view import as_text, show_transcript  # noqa: PLC0415
 
-    show_transcript(console(), items)
+    if is_for_people():
+        show_transcript(console(), items)
+    elif text := as_text(items):
+        out = Terminal(sys.stdout)
+        out.write(f"{text}\n")
+        out.flush()

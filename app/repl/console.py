@@ -1,4 +1,7 @@
-"""The console: where rich prints, and whether escape codes may be used on it."""
+"""The console: where rich prints, and whether escape codes may be used on it.
+
+rich is imported where a console is made: what is printed into a pipe does without.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,8 @@ import os
 import sys
 from typing import IO, TYPE_CHECKING, TextIO, cast
 
-from rich.console import Console
-from rich.text import Text
-
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.style import StyleType
 
 
@@ -58,6 +59,8 @@ def console() -> Console:
 
     With NO_COLOR or on a dumb terminal it counts as no terminal: no escape codes at all.
     """
+    from rich.console import Console  # noqa: PLC0415
+
     is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
     return Console(
         file=cast("IO[str]", Terminal(sys.stdout)),
@@ -66,6 +69,11 @@ def console() -> Console:
         markup=False,
         emoji=False,
     )
+
+
+def is_for_people() -> bool:
+    """Whether standard output is worth a console: a terminal, or one at the end of a pipe."""
+    return sys.stdout.isatty() or bool(os.environ.get("FORCE_COLOR"))
 
 
 def is_fancy(console: Console) -> bool:
@@ -81,6 +89,8 @@ def is_gone(console: Console) -> bool:
 def say(console: Console, text: str, style: StyleType = "") -> None:
     """Print a line that is already plain: wrapped and styled where that is possible."""
     if is_fancy(console):
+        from rich.text import Text  # noqa: PLC0415
+
         console.print(Text(text, style=style), highlight=False)
     else:
         console.out(text, highlight=False)

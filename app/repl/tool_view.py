@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OUTPUT_LINES = 10
 PREVIEW_LINES = 24
 COMMAND_LINES = 60
-_WIDEST = 400
+WIDEST = 400
 _SUMMARY_WIDTH = 300
 _INDENT = "  "
 
@@ -52,11 +52,17 @@ def text_of(output: ToolOutput) -> str:
 
 def show_output(console: Console, name: str, text: str, *, is_error: bool) -> None:
     """Print what a call gave back, shortened: its first and its last lines."""
+    for line in output_lines(name, text, is_error=is_error, width=width_of(console)):
+        say(console, line.text, line.style)
+
+
+def output_lines(name: str, text: str, *, is_error: bool, width: int) -> Iterator[Line]:
+    """Yield what a call gave back, shortened: its first and its last lines."""
     style = "red" if is_error else "dim"
     lines = plain(text).expandtabs(4).strip("\n").split("\n")
     is_diff = name == "edit" and not is_error
     shown = [Line(line, _diff_style(line) if is_diff else style) for line in lines]
-    _show(console, shorten(shown, OUTPUT_LINES), widest=_WIDEST if is_error else None)
+    yield from _indented(shorten(shown, OUTPUT_LINES), WIDEST if is_error else width)
 
 
 def show_change(console: Console, name: str, arguments: JsonObject) -> None:
@@ -70,7 +76,7 @@ def show_change(console: Console, name: str, arguments: JsonObject) -> None:
             _show(console, shorten(lines, PREVIEW_LINES))
         case _, {"command": str(command)} if "\n" in command or len(command) > _SUMMARY_WIDTH:
             lines = [Line(line) for line in plain(command).split("\n")]
-            _show(console, shorten(lines, COMMAND_LINES), widest=COMMAND_LINES * _WIDEST)
+            _show(console, shorten(lines, COMMAND_LINES), width=COMMAND_LINES * WIDEST)
 
 
 def shorten(lines: Sequence[Line], most: int) -> list[Line]:
@@ -83,13 +89,21 @@ def shorten(lines: Sequence[Line], most: int) -> list[Line]:
     return [*lines[:head], left_out, *lines[-tail:]]
 
 
-def _show(console: Console, lines: Sequence[Line], widest: int | None = None) -> None:
-    """Print lines, indented; one wider than *widest* (else: the screen) ends in ``…``."""
-    fitting = max(console.width - len(_INDENT) - 1, 20) if is_fancy(console) else _WIDEST
-    room = widest or fitting
+def width_of(console: Console) -> int:
+    """Return how many characters of an indented line fit."""
+    return max(console.width - len(_INDENT) - 1, 20) if is_fancy(console) else WIDEST
+
+
+def _show(console: Console, lines: Sequence[Line], width: int | None = None) -> None:
+    """Print lines, indented; one wider than *width* (else: the screen) ends in ``…``."""
+    for line in _indented(lines, width or width_of(console)):
+        say(console, line.text, line.style)
+
+
+def _indented(lines: Sequence[Line], width: int) -> Iterator[Line]:
     for line in lines:
-        text = line.text if len(line.text) <= room else f"{line.text[: room - 1]}…"
-        say(console, f"{_INDENT}{text}".rstrip(), line.style)
+        text = line.text if len(line.text) <= width else f"{line.text[: width - 1]}…"
+        yield Line(f"{_INDENT}{text}".rstrip(), line.style)
 
 
 def _edit_lines(edit: Any) -> Iterator[Line]:

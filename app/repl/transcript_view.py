@@ -1,4 +1,4 @@
-"""A transcript on the terminal: what was said and done, with gaps and labels."""
+"""A transcript for people: what was said and done, with gaps and labels."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from app.i18n import _
 from app.repl.attachments import attached_path
 from app.repl.console import is_fancy, say
 from app.repl.plain import one_line, plain
-from app.repl.tool_view import show_output, summary_of
+from app.repl.tool_view import WIDEST, Line, output_lines, summary_of, width_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
 
@@ -19,62 +19,77 @@ if TYPE_CHECKING:
 
 
 PROMPT_MARK = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
+_MARKDOWN = "markdown"  # the style of a line that is a text of its own
 
 
 def show_transcript(console: Console, items: Sequence[Item], *, last: int | None = None) -> None:
     """Print *items*, or the *last* of them and how many came before."""
+    if not is_fancy(console):
+        if text := as_text(items, last=last):
+            console.out(text, highlight=False)
+        return
+    from app.repl.markdown import Markdown  # noqa: PLC0415 - only where something was said
+
+    for line in _lines(items, last, width_of(console)):
+        if line.style == _MARKDOWN:
+            console.print(Markdown(line.text))
+        else:
+            say(console, line.text, line.style)
+
+
+def as_text(items: Sequence[Item], *, last: int | None = None) -> str:
+    """Return *items*, or the *last* of them, as plain text: no colours, and Markdown as it is."""
+    lines = _lines(items, last, WIDEST)
+    return "\n".join(
+        plain(line.text).strip("\n") if line.style == _MARKDOWN else line.text for line in lines
+    )
+
+
+def _lines(items: Sequence[Item], last: int | None, width: int) -> Iterator[Line]:
     left_out = 0 if last is None else max(len(items) - last, 0)
     if left_out:
-        say(console, _("… {left_out:,} earlier, not shown").format(left_out=left_out), "dim")
+        yield Line(_("… {left_out:,} earlier, not shown").format(left_out=left_out), "dim")
     names = {str(item.data.get("id")): item.text for item in items if item.kind == "tool_use"}
     before: Item | None = None
     for number, item in enumerate(items[left_out:]):
         if (number or left_out) and item.kind != "tool_result":
-            console.line()
+            yield Line("")
         if item.label is not None and (before is None or before.version != item.version):
-            say(console, f"[{one_line(item.label, 200)}]", "magenta")
-        _show(console, item, names)
+            yield Line(f"[{one_line(item.label, 200)}]", "magenta")
+        yield from _item_lines(item, names, width)
         before = item
 
 
-def _show(console: Console, item: Item, names: dict[str, str]) -> None:
+def _item_lines(item: Item, names: dict[str, str], width: int) -> Iterator[Line]:
     match item.kind:
         case "user" if (path := attached_path(item.text)) is not None:
-            say(console, _("  attached {path}").format(path=one_line(path, 200)), "dim")
+            yield Line(_("  attached {path}").format(path=one_line(path, 200)), "dim")
         case "user":
-            say(console, _prompt(item.text), "bold")
+            yield Line(_prompt(item.text), "bold")
         case "assistant":
-            _show_markdown(console, item.text)
+            yield Line(item.text, _MARKDOWN)
         case "thinking":
             count = item.text.count("\n") + 1
-            say(console, f"∴ thought · {count} line{'' if count == 1 else 's'}", "dim italic")
+            yield Line(f"∴ thought · {count} line{'' if count == 1 else 's'}", "dim italic")
         case "tool_use":
             arguments = item.data.get("input")
             summary = summary_of(item.text, arguments if isinstance(arguments, dict) else {})
-            say(console, f"● {summary}")
+            yield Line(f"● {summary}")
         case "tool_result":
             name = names.get(str(item.data.get("tool_use_id")), "")
-            show_output(console, name, item.text, is_error=item.data.get("is_error") is True)
+            is_error = item.data.get("is_error") is True
+            yield from output_lines(name, item.text, is_error=is_error, width=width)
         case "gap":
-            say(console, f"⚠ {plain(item.text)}", "yellow")
+            yield Line(f"⚠ {plain(item.text)}", "yellow")
         case "summary":
-            say(console, "▽ summary of what came before", "cyan")
-            _show_markdown(console, item.text)
+            yield Line("▽ summary of what came before", "cyan")
+            yield Line(item.text, _MARKDOWN)
         case "note":
-            say(console, f"✎ {plain(str(item.data.get('kind', 'note')))}", "cyan")
-            say(console, plain(item.text))
+            yield Line(f"✎ {plain(str(item.data.get('kind', 'note')))}", "cyan")
+            yield Line(plain(item.text))
         case _:
-            say(console, f"· {plain(item.text)}", "dim")
+            yield Line(f"· {plain(item.text)}", "dim")
 
 
 def _prompt(text: str) -> str:
     return "\n  ".join(f"{PROMPT_MARK} {plain(text)}".split("\n"))
-
-
-def _show_markdown(console: Console, text: str) -> None:
-    if is_fancy(console):
-        from app.repl.markdown import Markdown  # noqa: PLC0415 - not before there is an answer
-
-        console.print(Markdown(text))
-    else:
-        console.out(plain(text).strip("\n"), highlight=False)
