@@ -28,6 +28,7 @@ from app.errors import (
 from domain.conversation import Conversation
 from domain.errors import UnknownEntryError
 from domain.events import Compacted, Entry, Forked, LeafMoved
+from domain.projections.catalogue import CATALOGUED
 from infrastructure.event_store import ConversationEvents, Snapshots
 from infrastructure.jsonl.recorders import JSONLApplicationRecorder
 from infrastructure.mapper import LOCKED, ConversationMapper, SnapshotMapper
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 
 _PAGE = 500
 _LAST_FEW = 16
+
+HEAD = 16
+"""How many events are read from the beginning of a log: up to the first prompt, in practice."""
 
 SNAPSHOT_INTERVAL = 500
 """Events between two snapshots: what opening replays at most, in a few milliseconds."""
@@ -67,7 +71,9 @@ class Conversations(Application[UUID]):
             transcoder=self.construct_transcoder(), mapper_class=ConversationMapper
         )
 
-    def construct_event_store(self) -> EventStore[UUID]:
+    events: ConversationEvents
+
+    def construct_event_store(self) -> ConversationEvents:
         """Read logs without a detour."""
         return ConversationEvents(self.mapper, self.recorder)
 
@@ -115,6 +121,20 @@ class Conversations(Application[UUID]):
         """Return the newest event of one conversation."""
         found: Any = self.events.get(conversation_id, desc=True, limit=1)
         return next(iter(found), None)
+
+    def glance(self, conversation_id: UUID) -> list[Event]:
+        """Return what a list shows, in order: the first events, the newest facts, the last event.
+
+        Nothing, if no event can be read.
+        """
+        head = list(self.events_of(conversation_id, limit=HEAD))
+        last = self.last_event_of(conversation_id) if len(head) == HEAD else None
+        if last is None or last == head[-1]:
+            return head
+        facts = self.events.newest_of(conversation_id, CATALOGUED)
+        later = {event.originator_version: event for event in [*facts, last]}
+        known = {event.originator_version for event in head}
+        return head + [later[version] for version in sorted(later.keys() - known)]
 
     # -- opening -------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from infrastructure.jsonl.recorders import JSONLAggregateRecorder
 from infrastructure.mapper import ConversationMapper
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from uuid import UUID
 
     from domain.events import Event
@@ -40,6 +40,15 @@ class ConversationEvents(EventStore["UUID"]):
             return (read(originator_id, line.version, line.topic, line.raw) for line in lines)
         found = super().get(originator_id, gt=gt, lte=lte, desc=desc, limit=limit)
         return cast("Iterator[Event]", found)
+
+    def newest_of(self, originator_id: UUID, topics: Sequence[str]) -> list[Event]:
+        """Return the newest event of each of *topics* that there is."""
+        recorder, mapper = self.recorder, self.mapper
+        if isinstance(recorder, JSONLAggregateRecorder) and isinstance(mapper, ConversationMapper):
+            lines = recorder.newest_lines(originator_id, topics)
+            return [mapper.read(originator_id, a.version, a.topic, a.raw) for a in lines]
+        newest = {event.TOPIC: event for event in self.get(originator_id) if event.TOPIC in topics}
+        return list(newest.values())
 
 
 class Snapshots(EventStore["UUID"]):

@@ -7,7 +7,6 @@ import sys
 import click
 
 from app import bootstrap, references
-from app.commands.list import HEAD
 from app.errors import AppError, UsageError
 from app.i18n import _
 from app.repl.plain import plain
@@ -25,12 +24,11 @@ def command(store: str | None, *, reference: str, yes: bool) -> None:
         conversation_id = references.conversation_id(conversations, reference)
         if conversations.store is None:
             raise AppError("this persistence module has no trash: nothing was deleted")
-        last = conversations.last_event_of(conversation_id)
         if not yes:
             if sys.stdin is None or not sys.stdin.isatty():
                 raise UsageError(_("nobody is there to ask: give --yes to delete"))
-            head = conversations.events_of(conversation_id, until=HEAD)
-            title = plain(row(head, last).title) if last else ""
+            events = conversations.glance(conversation_id)
+            title = plain(row(events).title) if events else ""
             click.confirm(
                 _("Move {id} ({title}) to the trash?").format(id=conversation_id, title=title),
                 abort=True,

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from app.application import Conversations
     from domain.projections.catalogue import Row
 
-HEAD = 16
-"""How many events are read from the beginning of a log: up to the first prompt, in practice."""
-
 
 def rows(
     conversations: Conversations,
@@ -34,10 +31,10 @@ def rows(
     found = []
     for conversation_id in conversations.ids():
         try:
-            last = conversations.last_event_of(conversation_id)
-            if last is None:
+            events = conversations.glance(conversation_id)
+            if not events:
                 raise UnreadableConversationError(conversation_id)
-            found.append(row(conversations.events_of(conversation_id, until=HEAD), last))
+            found.append(row(events))
         except (StoreError, UnreadableConversationError) as error:
             # One log that cannot be read (of a newer format, say) does not hide the others.
             click.echo(f"leftfold: {plain(str(error))}", err=True)

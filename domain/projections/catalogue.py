@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from domain.events import Archived, MessageAppended, ModelChanged, Renamed, Started
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
     from datetime import datetime
     from uuid import UUID
 
     from domain.events import Event, Version
 
 TITLE_LENGTH = 80
+
+CATALOGUED = (Renamed.TOPIC, Archived.TOPIC, ModelChanged.TOPIC)
+"""The facts that a row shows: of each, the newest counts, wherever it stands."""
 
 
 class Row(NamedTuple):
@@ -30,9 +33,9 @@ class Row(NamedTuple):
     archived: bool
 
 
-def row(head: Iterable[Event], last: Event) -> Row:
-    """Return the row of a conversation from its first events and its *last* one."""
-    events = [*head, last]
+def row(events: Sequence[Event]) -> Row:
+    """Return the row of a conversation from its first events, the newest facts, the last one."""
+    last = events[-1]
     name = cwd = model = None
     archived = False
     prompt = ""

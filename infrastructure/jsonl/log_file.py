@@ -113,13 +113,12 @@ class LogFile:
                 if desc and limit is not None and lte is None:
                     found = search.from_end(fd, size, gt=gt, limit=limit).lines
                     return search.selected(found, gt, lte, desc=desc, limit=limit)
-                bounds = (
-                    search.lower(gt, lte, desc=desc, limit=limit),
-                    search.upper(gt, lte, desc=desc, limit=limit),
-                )
-                found = search.between(fd, size, *bounds)
+                lower = search.lower(gt, lte, desc=desc, limit=limit)
+                upper = search.upper(gt, lte, desc=desc, limit=limit)
+                found = search.between(fd, size, lower, upper)
                 chosen = search.selected(found, gt, lte, desc=desc, limit=limit)
-                if bounds != (gt, lte) and len(chosen) < (limit or 0):  # versions are missing
+                stopped = upper != lte and bool(found) and found[-1].end + 1 < size
+                if (lower != gt or stopped) and len(chosen) < (limit or 0):  # versions are missing
                     found = search.between(fd, size, gt, lte)
                     chosen = search.selected(found, gt, lte, desc=desc, limit=limit)
                 return chosen
@@ -139,6 +138,16 @@ class LogFile:
         """
         with self._reading() as (fd, size):
             return search.lines_at(fd, size, places)
+
+    def newest_of(self, topics: Sequence[str]) -> list[Line]:
+        """Return the newest line of each of *topics* that is there."""
+        try:
+            with self._reading() as (fd, size):
+                data = disk.read(fd, size, 0)
+        except LogMissingError:
+            return []
+        found = [search.newest_of(data, topic) for topic in topics]
+        return [line for line in found if line is not None]
 
     def cut_after(self, version: int) -> tuple[int, Line | None]:
         """Return where the events up to *version* end, newline included, and the last of them.

@@ -69,6 +69,11 @@ class JSONLAggregateRecorder(AggregateRecorder):
         with self.store.lock:
             return self.store.log(conversation).read(gt=gt, lte=lte, desc=desc, limit=limit)
 
+    def newest_lines(self, originator_id: UUID | str, topics: Sequence[str]) -> list[Line]:
+        """Return the newest line of each of *topics*, in no order, without reading the log."""
+        with self.store.lock:
+            return self.store.log(as_uuid(originator_id)).newest_of(topics)
+
 
 class _Anchored(msgspec.Struct):
     """A snapshot as it is stored: its state, and the place in the log that it was taken at."""

@@ -107,6 +107,23 @@ def from_end(fd: int, size: int, *, limit: int, gt: int | None = None) -> Scan:
     return scan(fd, 0, size)
 
 
+def newest_of(data: bytes, topic: str) -> Line | None:
+    """Return the newest line of that topic that is as written, found by its mark, not by parsing.
+
+    Text in a message may look like the mark; it does not parse as a line of that topic.
+    """
+    mark = b',"topic":"%s","state' % topic.encode()
+    place = len(data)
+    while (place := data.rfind(mark, 0, place)) >= 0:
+        start = data.rfind(b"\n", 0, place) + 1
+        end = data.find(b"\n", place)
+        line = lines_.fast(data[start : end if end >= 0 else len(data)])
+        if line is not None and line.topic == topic:
+            line.offset = start
+            return line
+    return None
+
+
 def _rises(fd: int, size: int, start: int, version: int) -> bool:
     """Return whether a few lines before *start* agree that all are below *version*, which is there.
 

@@ -13,7 +13,6 @@ import re
 import threading
 from contextlib import suppress
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from domain.text import valid
 from infrastructure.errors import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from anthropic import AsyncAnthropic
 
@@ -49,20 +48,22 @@ def preload() -> None:
 
 
 class AnthropicModel:
-    """Answers requests by the Messages API of Anthropic, or of whoever speaks it at *base_url*."""
+    """Answers requests by the Messages API of Anthropic, or of whoever speaks it at *base_url*.
+
+    A function for *base_url* is called once, when there is something to send.
+    """
 
     def __init__(
         self,
         *,
-        base_url: str | None = None,
+        base_url: str | Callable[[], str] | None = None,
         api_key: str | None = None,
         max_retries: int = MAX_RETRIES,
     ) -> None:
         # The SDK would retry in silence: nobody could see why nothing happens, nor stop it.
         self._options: dict[str, Any] = {"max_retries": 0}
         self._max_retries = max_retries
-        if base_url is not None:
-            self._options["base_url"] = base_url
+        self._base_url = base_url
         if api_key is not None:
             self._options["api_key"] = api_key
         self._client: AsyncAnthropic | None = None
@@ -106,7 +107,8 @@ class AnthropicModel:
         """Send *request* once."""
         try:
             if self._client is None:
-                self._client = anthropic.AsyncAnthropic(**self._options)
+                base_url = self._base_url() if callable(self._base_url) else self._base_url
+                self._client = anthropic.AsyncAnthropic(base_url=base_url, **self._options)
             async with await self._client.messages.create(**request) as events:
                 async for event in events:
                     yield event.to_dict()
@@ -166,6 +168,8 @@ def _seconds(retry_after: str) -> float | None:
     with suppress(ValueError):
         seconds = float(retry_after)
         return max(seconds, 0.0) if isfinite(seconds) else None
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - not on the way to the prompt
+
     with suppress(ValueError, TypeError):
         when = parsedate_to_datetime(retry_after)
         return max((when - datetime.now(UTC)).total_seconds(), 0.0)

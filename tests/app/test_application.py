@@ -19,6 +19,7 @@ from app.errors import (
 from domain.conversation import Conversation
 from domain.errors import UnknownEntryError
 from domain.events import Forked, MessageAppended, Renamed, Started
+from domain.projections.catalogue import row
 from infrastructure.mapper import LOCKED
 from tests.app.programs import events as events_in
 from tests.builders import state
@@ -269,3 +270,30 @@ def test_plain_logs_are_read_without_any_setting(home):
     [log] = (home / "conversations").glob("*.jsonl")
     assert log.stem == str(at_hand.id)
     assert [event["v"] for event in events_in(log)] == [1, 2, 3]
+
+
+def test_a_glance_shows_the_newest_facts_wherever_they_stand(conversations):
+    at_hand = started(conversations, *map(str, range(20)))
+    at_hand.record(lambda talk: talk.rename("Old"))
+    at_hand.record(lambda talk: talk.rename("New"))
+    lookalike = '"v":1,"topic":"Renamed","state":{"name":"Quoted"}'
+    at_hand.record(lambda talk: talk.append_prompt(lookalike))
+    block = {"type": "x", "v": 1, "topic": "Renamed", "state": {"name": "Nested"}}
+    at_hand.record(lambda talk: talk.append_answer([block], stop_reason="end_turn"))
+    for number in range(20):
+        at_hand.record(lambda talk, number=number: talk.append_prompt(str(number)))
+
+    seen = row(conversations.glance(at_hand.id))
+
+    assert (seen.name, seen.title) == ("New", "New")
+    assert seen.events == at_hand.conversation.version
+    assert [e.originator_version for e in conversations.glance(at_hand.id)][:16] == list(
+        range(1, 17)
+    )
+
+
+def test_a_glance_at_a_short_conversation_is_all_of_it(conversations):
+    at_hand = started(conversations, "one", "two")
+
+    assert conversations.glance(at_hand.id) == list(conversations.events_of(at_hand.id))
+    assert conversations.glance(NOBODY) == []

@@ -40,9 +40,9 @@ def last_shown(talk):
     return [entry.view for entry in islice(messages, SHOW)]
 
 
-def _opened(folder, conversation_id, *, look):
+def _opened(folder, conversation_id, *, look, snapshots=True):
     def work():
-        with workload.conversations(folder) as app:
+        with workload.conversations(folder, snapshots=snapshots) as app:
             return look(app.get(conversation_id))
 
     return work
@@ -56,13 +56,14 @@ def resuming(logs, size, *, with_sqlite):
         STRUCTS: timed(lambda: limits.read_structs(path)),
         DICTS: timed(lambda: limits.read_dicts(path)),
         SHOWN: timed(_opened(logs.folder, talk, look=last_shown)),
+        REPLAYED: timed(_opened(logs.folder, talk, look=last_shown, snapshots=False)),
         CONTEXT: timed(_opened(logs.folder, talk, look=lambda t: context(t, t.leaf))),
     }
     if with_sqlite:
         app = library.sqlite(logs.folder, name=f"plain-{size}")
         aggregate_id = library.fill(app, size)
         runs[SQLITE] = timed(lambda: app.repository.get(aggregate_id))
-    budgets = (Budget(SHOWN, 30e-3), Budget(SHOWN, 3.5, STRUCTS), Budget(CONTEXT, 1.5, DICTS))
+    budgets = (Budget(SHOWN, 30e-3), Budget(REPLAYED, 3.5, STRUCTS), Budget(CONTEXT, 1.5, DICTS))
     return Comparison(f"resume {size:,} entries", runs, budgets)
 
 
@@ -162,7 +163,9 @@ from uuid import UUID
 from app.application import Conversations
 with Conversations({"LEFTFOLD_STORE": sys.argv[1]}) as app:
     talk = app.get(UUID(sys.argv[2]))
-    shown = [entry.view for entry in talk.messages()[-20:]]
+    if sys.argv[3] == "whole":
+        assert talk.entries
+    shown = [entry.view for entry in islice(talk.backwards(talk.leaf), 20) if hasattr(entry, "view")]
     peak = Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]
 print(int(peak) / 1000)
 """
@@ -173,15 +176,18 @@ def memory(logs, size):
     whole, compacted = logs.of(size), logs.of(size, compact_at=size - 10)
     megabytes = logs.path(whole).stat().st_size / 1e6
 
-    def peak(conversation_id):
+    def peak(conversation_id, how):
         def run():
-            command = [sys.executable, "-c", _MEMORY, str(logs.folder), str(conversation_id)]
+            command = [sys.executable, "-c", _MEMORY, str(logs.folder), str(conversation_id), how]
             out = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
             return [float(out)]
 
         return run
 
-    runs = {"ours: opened whole": peak(whole), "ours: after a compaction": peak(compacted)}
+    runs = {
+        "ours: opened whole": peak(whole, "whole"),
+        "ours: after a compaction": peak(compacted, "end"),
+    }
     budgets = (
         Budget("ours: opened whole", megabytes + 60),
         Budget("ours: after a compaction", 100),

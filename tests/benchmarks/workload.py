@@ -143,10 +143,14 @@ def begin(conversation_id, timestamp):
 
 
 @contextmanager
-def conversations(folder: Path, *, durable=False):
+def conversations(folder: Path, *, durable=False, snapshots=True):
     """Run with an application over a store."""
-    durability = "fsync" if durable else "os"
-    app = Conversations({"LEFTFOLD_STORE": str(folder), "LEFTFOLD_DURABILITY": durability})
+    environment = {
+        "LEFTFOLD_STORE": str(folder),
+        "LEFTFOLD_DURABILITY": "fsync" if durable else "os",
+        "IS_SNAPSHOTTING_ENABLED": "y" if snapshots else "n",
+    }
+    app = Conversations(environment)
     try:
         yield app
     finally:
