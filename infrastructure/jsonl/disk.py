@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+_COPIED_AT_ONCE = 1 << 18  # what fits the cache
+
 _NO_LOCKS_HERE = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 
 _NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES})
@@ -84,7 +86,7 @@ def write_all(fd: int, data: bytes) -> None:
 def copy(source: int, target: int, length: int, offset: int) -> None:
     """Append *length* bytes of *source* from *offset* on to *target*."""
     while length > 0:
-        data = read(source, min(length, 1 << 22), offset)
+        data = read(source, min(length, _COPIED_AT_ONCE), offset)
         if not data:
             raise OSError(errno.EIO, "the file became shorter while it was copied")
         write_all(target, data)
