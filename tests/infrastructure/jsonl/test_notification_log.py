@@ -209,6 +209,50 @@ def test_an_order_that_cannot_be_written_does_not_unsay_the_save(recorders, monk
     assert order(recorder) == [(1, ID, 1), (2, ID, 2)]
 
 
+def test_half_a_record_is_never_cut_off_but_makes_it_built_anew(recorders, monkeypatch):
+    recorder, other = recorders(), recorders()
+    recorder.insert_events([event(1)])
+    other.insert_events([event(1, originator_id=OTHER)])
+    epoch = recorder.epoch
+    real = disk.write
+
+    def tear(fd, data):
+        return real(fd, data[:7]) if len(data) == SIZE else real(fd, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "write", tear)
+        assert recorder.insert_events([event(2)]) == []
+    ids = other.insert_events([event(2, originator_id=OTHER)])
+
+    assert {n[1:] for n in order(other)} == {(ID, 1), (ID, 2), (OTHER, 1), (OTHER, 2)}
+    assert (ids[0], OTHER, 2) in order(other)
+    assert order(recorder) == order(other) == order(recorders())
+    assert recorder.epoch == other.epoch != epoch
+
+
+def test_a_save_whose_record_went_to_a_replaced_order_is_numbered_in_the_new_one(
+    recorders, monkeypatch
+):
+    recorder, other = recorders(), recorders()
+    recorder.insert_events([event(1)])
+    recorder.insert_events([event(1, originator_id=OTHER)])
+    recorder.store.path_of(OTHER).unlink()  # so it has a number in the old order only
+    path = recorder.store.notifications.path
+    real = disk.position
+
+    def rebuilt_meanwhile(fd):
+        monkeypatch.setattr(disk, "position", real)
+        path.unlink()
+        other.store.notifications.catch_up()
+        return real(fd)
+
+    monkeypatch.setattr(disk, "position", rebuilt_meanwhile)
+    ids = recorder.insert_events([event(2)])
+
+    assert ids == [2]
+    assert order(recorder) == order(other) == [(1, ID, 1), (2, ID, 2)]
+
+
 def test_damaged_and_glued_lines_can_be_notified(recorders):
     recorder = recorders()
     recorder.insert_events([event(1)])
