@@ -25,7 +25,8 @@ from app.repl.meanwhile import Meanwhile, PausingApprover
 from app.repl.plain import plain
 from app.repl.prompt import quiet_terminal
 from app.repl.transcript_view import show_transcript
-from domain.projections.transcript import transcript
+from domain.events import MessageAppended
+from domain.projections.transcript import recent
 from domain.text import valid
 
 if TYPE_CHECKING:
@@ -134,8 +135,11 @@ class Repl:
     def show_past(self) -> None:
         """Show what was said last."""
         talk = self.recorded()
-        if talk is not None and (items := transcript(talk, talk.leaf)):
-            show_transcript(self.console, items, last=_RESTORED_ITEMS)
+        if talk is None:
+            return
+        items, earlier = recent(talk, _RESTORED_ITEMS)
+        if items:
+            show_transcript(self.console, items, earlier=earlier)
             self.console.line()
 
     def recorded(self) -> Conversation | None:
@@ -335,12 +339,10 @@ class Repl:
             if explanation(error) is None:
                 raise
             return False
-        messages = talk.messages() if talk else ()
         text = valid(prompt)
         return any(
-            message.originator_version > since and message.prompt == text
-            for message in messages
-            if message.role == "user"
+            isinstance(entry, MessageAppended) and (entry.role, entry.prompt) == ("user", text)
+            for entry in (talk.since(since + 1) if talk else ())
         )
 
     # -- errors and signals --------------------------------------------------------------------

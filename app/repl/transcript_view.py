@@ -22,37 +22,36 @@ PROMPT_MARK = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
 _MARKDOWN = "markdown"  # the style of a line that is a text of its own
 
 
-def show_transcript(console: Console, items: Sequence[Item], *, last: int | None = None) -> None:
-    """Print *items*, or the *last* of them and how many came before."""
+def show_transcript(console: Console, items: Sequence[Item], *, earlier: int = 0) -> None:
+    """Print *items*, and how many messages came *earlier*, if any did."""
     if not is_fancy(console):
-        if text := as_text(items, last=last):
+        if text := as_text(items, earlier=earlier):
             console.out(text, highlight=False)
         return
     from app.repl.markdown import Markdown  # noqa: PLC0415 - only where something was said
 
-    for line in _lines(items, last, width_of(console)):
+    for line in _lines(items, earlier, width_of(console)):
         if line.style == _MARKDOWN:
             console.print(Markdown(line.text))
         else:
             say(console, line.text, line.style)
 
 
-def as_text(items: Sequence[Item], *, last: int | None = None) -> str:
-    """Return *items*, or the *last* of them, as plain text: no colours, and Markdown as it is."""
-    lines = _lines(items, last, WIDEST)
+def as_text(items: Sequence[Item], *, earlier: int = 0) -> str:
+    """Return *items*, as plain text: no colours, and Markdown as it is."""
+    lines = _lines(items, earlier, WIDEST)
     return "\n".join(
         plain(line.text).strip("\n") if line.style == _MARKDOWN else line.text for line in lines
     )
 
 
-def _lines(items: Sequence[Item], last: int | None, width: int) -> Iterator[Line]:
-    left_out = 0 if last is None else max(len(items) - last, 0)
-    if left_out:
-        yield Line(_("… {left_out:,} earlier, not shown").format(left_out=left_out), "dim")
+def _lines(items: Sequence[Item], earlier: int, width: int) -> Iterator[Line]:
+    if earlier:
+        yield Line(_("… {left_out:,} earlier, not shown").format(left_out=earlier), "dim")
     names = {str(item.data.get("id")): item.text for item in items if item.kind == "tool_use"}
     before: Item | None = None
-    for number, item in enumerate(items[left_out:]):
-        if (number or left_out) and item.kind != "tool_result":
+    for number, item in enumerate(items):
+        if (number or earlier) and item.kind != "tool_result":
             yield Line("")
         if item.label is not None and (before is None or before.version != item.version):
             yield Line(f"[{one_line(item.label, 200)}]", "magenta")

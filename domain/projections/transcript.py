@@ -42,10 +42,35 @@ def transcript(conversation: Conversation, leaf: Version | None) -> tuple[Item, 
     """
     items = _gap_items(conversation, None, conversation.created_on)
     for entry in conversation.path(leaf):
-        label = conversation.labels.get(entry.originator_version)
-        items += [item._replace(label=label) for item in _items(entry)]
-        items += _gap_items(conversation, entry.originator_version, entry.timestamp)
+        items += _entry_items(conversation, entry)
     return tuple(items)
+
+
+def recent(conversation: Conversation, count: int) -> tuple[tuple[Item, ...], int]:
+    """Return about the last *count* items before the leaf, and how many messages came before.
+
+    They never begin with the result of a call that is left out (case A10). What is left out is not
+    looked at.
+    """
+    pieces: list[list[Item]] = []
+    found = messages = 0
+    for entry in conversation.backwards(conversation.leaf):
+        pieces.append(_entry_items(conversation, entry))
+        messages += isinstance(entry, MessageAppended)
+        found += len(pieces[-1])
+        if found >= count and all(item.kind != "tool_result" for item in pieces[-1]):
+            break
+    else:
+        pieces.append(_gap_items(conversation, None, conversation.created_on))
+    items = [item for piece in reversed(pieces) for item in piece]
+    return tuple(items), conversation.message_count() - messages
+
+
+def _entry_items(conversation: Conversation, entry: Entry) -> list[Item]:
+    version = entry.originator_version
+    label = conversation.labels.get(version)
+    items = [item._replace(label=label) for item in _items(entry)]
+    return items + _gap_items(conversation, version, entry.timestamp)
 
 
 def _gap_items(conversation: Conversation, leaf: Version | None, time: datetime) -> list[Item]:

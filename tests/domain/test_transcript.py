@@ -4,7 +4,7 @@ import pytest
 
 from domain.conversation import Conversation
 from domain.errors import UnknownEntryError
-from domain.projections.transcript import transcript
+from domain.projections.transcript import recent, transcript
 from domain.projections.usage import total
 from tests import builders as b
 
@@ -127,3 +127,21 @@ def test_usage_is_summed_over_answers_and_summaries_and_counts_nothing_odd():
     assert total(talk) == {"input_tokens": 17, "output_tokens": 2}
     assert total(talk, since=2) == {"input_tokens": 14}
     assert total(talk, since=9) == {}
+
+
+def test_the_recent_part_is_the_end_and_never_begins_with_a_result():
+    talk = b.new_conversation()
+    for number in range(5):
+        talk.append_prompt(f"Question {number}")
+        talk.append_answer([b.tool_use(f"c{number}")], stop_reason="tool_use")
+        talk.append_tool_result(f"c{number}", "Result")
+    whole = transcript(talk, talk.leaf)
+
+    for count in range(1, 20):
+        items, earlier = recent(talk, count)
+        assert items == whole[len(whole) - len(items) :]
+        assert items[0].kind != "tool_result"
+        assert len(items) >= min(count, len(whole))
+        assert earlier + len(items) == len(whole)  # each message is one item here
+
+    assert recent(b.new_conversation(), 3) == ((), 0)

@@ -40,8 +40,8 @@ def test_everything_has_its_place(fancy):
     )
 
 
-def test_only_the_last_items_and_how_many_came_before():
-    assert shown(last=2) == (
+def test_how_many_came_earlier():
+    assert shown(ITEMS[-2:], earlier=7) == (
         "… 7 earlier, not shown\n\n▽ summary of what came before\nSo far.\n\n· (image)\n"
     )
 
