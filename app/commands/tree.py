@@ -31,12 +31,12 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
         click.echo(json.dumps(row._asdict()) if as_json else line(row))
 
 
-def line(row: Row) -> str:
-    """Return one row for people."""
+def line(row: Row, note: str = "") -> str:
+    """Return one row for people, with a *note* before what the entry says."""
     mark = "·" if row.is_compacted else "●" if row.is_on_path else "○"
     indent = "│ " * min(row.depth, _DEEPEST)
     label = f" [{row.label}]" if row.label else ""
     leaf = " ◀ leaf" if row.is_leaf else ""
-    text = f"{row.version:6} {indent}{mark} {row.kind:10}{plain(label)} {plain(row.text)}"
+    text = f"{row.version:6} {indent}{mark} {row.kind:10}{plain(label)}{note} {plain(row.text)}"
     room = _WIDTH - len(leaf)
     return (text if len(text) <= room else text[: room - 1] + "…") + leaf

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from itertools import takewhile
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.application.current import get_app
@@ -52,6 +53,19 @@ class Chosen(NamedTuple, Generic[Value]):
     value: Value
 
 
+class Folding(Protocol[Value]):
+    """Rows that stand below others and can be folded away."""
+
+    def rows(self) -> Sequence[Choice[Value]]:
+        """Return the rows that are to be seen."""
+
+    def fold(self, value: Value) -> Value:
+        """Fold away what stands below *value*; return where to stand then."""
+
+    def unfold(self, value: Value) -> Value:
+        """Bring back what stands below *value*; return where to stand then."""
+
+
 class Chooser(Generic[Value]):
     """Asks once. *actions* are keys other than Enter: ``{"c-r": "rename"}``.
 
@@ -63,6 +77,8 @@ class Chooser(Generic[Value]):
         preview: Text to show of the row under the cursor.
         at: The value to begin at.
         wanted: What to begin filtering by.
+        folding: What ← and → fold and unfold, while nothing is typed to filter by: whoever
+            searches finds what is folded away too.
     """
 
     def __init__(
@@ -75,13 +91,16 @@ class Chooser(Generic[Value]):
         preview: Callable[[Value], str] | None = None,
         at: Value | None = None,
         wanted: str = "",
+        folding: Folding[Value] | None = None,
         source: Input | None = None,
         output: Output | None = None,
     ) -> None:
         self._title, self._choices, self._hint, self._preview = title, choices, hint, preview
-        self._filter = Buffer(multiline=False, on_text_changed=lambda _: self._narrow())
-        self._shown: list[Choice[Value]] = list(choices)
-        self._place = next((n for n, each in enumerate(choices) if each.value == at), 0)
+        self._folding = folding
+        self._filter = Buffer(multiline=False, on_text_changed=lambda _: self._narrow(self._here()))
+        self._shown: Sequence[Choice[Value]] = ()
+        self._place = 0
+        self._narrow(at)
         self._app: Application[Chosen[Value] | None] = Application(
             layout=self._layout(),
             key_bindings=self._keys(actions),
@@ -105,13 +124,29 @@ class Chooser(Generic[Value]):
         except (EOFError, KeyboardInterrupt, OSError):
             return None  # the terminal has gone
 
-    def _narrow(self) -> None:
-        at = self._shown[self._place].value if self._shown else None
+    def _here(self) -> Value | None:
+        return self._shown[self._place].value if self._shown else None
+
+    def _narrow(self, at: Value | None) -> None:
+        """Show what was typed for, or what is not folded away, with the cursor at *at*."""
         words = self._filter.text.casefold().split()
-        self._shown = [
-            each for each in self._choices if all(word in each.text.casefold() for word in words)
-        ]
-        self._place = next((n for n, each in enumerate(self._shown) if each.value == at), 0)
+        if words or self._folding is None:
+            self._shown = [
+                each
+                for each in self._choices
+                if all(word in each.text.casefold() for word in words)
+            ]
+        else:
+            self._shown = self._folding.rows()
+        self._place = self._place_of(at)
+
+    def _place_of(self, at: Value | None) -> int:
+        """Return where *at* is shown, or what it is folded into: the row before it; else 0."""
+        places = {each.value: place for place, each in enumerate(self._shown)}
+        if at in places or self._folding is None:
+            return places.get(at, 0)
+        before = takewhile(lambda each: each.value != at, self._choices)
+        return max((places.get(each.value, 0) for each in before), default=0)
 
     # -- the screen ----------------------------------------------------------------------------
 
@@ -146,7 +181,12 @@ class Chooser(Generic[Value]):
                     search,
                     Window(rows, height=self._height, wrap_lines=False),
                     ConditionalContainer(preview, has_preview),
-                    Window(FormattedTextControl(self._hint), height=line, style="ansibrightblack"),
+                    Window(
+                        FormattedTextControl(self._hint),
+                        wrap_lines=True,
+                        dont_extend_height=True,
+                        style="ansibrightblack",
+                    ),
                 ]
             )
         )
@@ -191,6 +231,10 @@ class Chooser(Generic[Value]):
         keys.add("c-end")(self._mover(len(self._choices)))
         for key, action in {"enter": "enter", **actions}.items():
             keys.add(key, eager=True)(self._doer(action))
+        if self._folding is not None:
+            is_not_searching = Condition(lambda: not self._filter.text)
+            for key, change in (("left", self._folding.fold), ("right", self._folding.unfold)):
+                keys.add(key, filter=is_not_searching)(self._changer(change))
 
         @keys.add("escape", eager=True)
         @keys.add("c-c")
@@ -206,6 +250,13 @@ class Chooser(Generic[Value]):
             self._place = max(min(self._place + rows, len(self._shown) - 1), 0)
 
         return move
+
+    def _changer(self, change: Callable[[Value], Value]) -> Callable[[KeyPressEvent], None]:
+        def do(_event: KeyPressEvent) -> None:
+            if self._shown:
+                self._narrow(change(self._shown[self._place].value))
+
+        return do
 
     def _doer(self, action: str) -> Callable[[KeyPressEvent], None]:
         def do(event: KeyPressEvent) -> None:

@@ -5,8 +5,9 @@
         terminal.says("do it")
         terminal.waits("● ")
 
-Nothing waits for a time: `waits` waits for what is shown, `until` (of tests.app.programs) for what
-is in the log.
+Nothing waits for a time: `waits` waits for what is printed, `shows` for what then stands on the
+screen (prompt_toolkit prints only what differs), `until` (of tests.app.programs) for what is in the
+log. What `shows` has waited for, `waits` does not see again.
 """
 
 import os
@@ -14,14 +15,28 @@ import re
 import signal
 
 import pexpect
+import pyte
 
-from tests.app.programs import Program, until
+from tests.app.programs import PATIENCE, Program, until
 
 PROMPT = "leftfold>"  # the blank behind it is drawn by moving the cursor
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
-ESC, UP, DOWN, ALT_UP, ENTER, CTRL_C, CTRL_D = (
-    "\x1b", "\x1b[A", "\x1b[B", "\x1b[1;3A", "\r", "\x03", "\x04",
+ESC, UP, DOWN, LEFT, RIGHT, ALT_UP, ENTER, CTRL_C, CTRL_D = (
+    "\x1b", "\x1b[A", "\x1b[B", "\x1b[D", "\x1b[C", "\x1b[1;3A", "\r", "\x03", "\x04",
 )  # fmt: skip
+
+
+class _Emulator:
+    """Where pexpect logs what it reads: a terminal."""
+
+    def __init__(self, screen):
+        self._stream = pyte.Stream(screen)
+
+    def write(self, text):
+        self._stream.feed(text)
+
+    def flush(self):
+        pass
 
 
 class Person(Program):
@@ -43,8 +58,11 @@ class Person(Program):
             env=self.environment,
             encoding="utf-8",
             dimensions=self.size,
-            timeout=120,
+            timeout=PATIENCE,
         )
+        lines, columns = self.size
+        self.screen = pyte.Screen(columns, lines)
+        self.child.logfile_read = _Emulator(self.screen)
 
     def waits(self, *patterns):
         """Wait for what is shown; return what came before it."""
@@ -53,6 +71,24 @@ class Person(Program):
             self.child.expect(pattern)
             seen += ESCAPES.sub("", self.child.before + self.child.after)
         return seen
+
+    def shows(self, *patterns):
+        """Wait until all *patterns* stand on the screen at once; return the screen."""
+        while not all(re.search(pattern, shown := self.shown()) for pattern in patterns):
+            try:
+                self.child.expect(r"(?s).+")
+            except pexpect.TIMEOUT:
+                raise AssertionError(f"{patterns} not on the screen:\n{shown}") from None
+        return shown
+
+    def shown(self):
+        """What stands on the screen now, as far as it was read."""
+        return "\n".join(line.rstrip() for line in self.screen.display).rstrip()
+
+    def resizes(self, lines, columns):
+        """Change the size of the window."""
+        self.screen.resize(lines, columns)
+        self.child.setwinsize(lines, columns)
 
     def presses(self, keys):
         self.child.send(keys)

@@ -49,3 +49,39 @@ def test_it_begins_where_it_is_told():
     assert chosen("\r", at=1) == Chosen("enter", 1)
     assert chosen("\r", at=2, wanted="green") == Chosen("enter", 2)
     assert chosen("\r", preview=lambda value: f"about {value}") == Chosen("enter", 0)
+
+
+class FoldingOfFruit:
+    """Folding hides the green apple, which is then at the green pear."""
+
+    def __init__(self):
+        self.is_folded = False
+
+    def rows(self):
+        return FRUIT[:2] if self.is_folded else FRUIT
+
+    def fold(self, value):
+        self.is_folded = True
+        return value
+
+    def unfold(self, value):
+        self.is_folded = False
+        return value
+
+
+LEFT, RIGHT, DOWN = "\x1b[D", "\x1b[C", "\x1b[B"
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (f"{DOWN}{DOWN}{LEFT}\r", 1),
+        (f"{LEFT}{DOWN}{DOWN}\r", 1),
+        (f"{LEFT}{RIGHT}{DOWN}{DOWN}\r", 2),
+        (f"{LEFT}green apple\r", 2),
+        (f"{LEFT}green apple\x15\r", 1),
+        (f"pple{LEFT}{LEFT}{LEFT}{LEFT}green a{DOWN}{DOWN}\r", 2),
+    ],
+)
+def test_what_is_folded_away_is_found_by_who_searches(keys, expected):
+    assert chosen(keys, folding=FoldingOfFruit()) == Chosen("enter", expected)
