@@ -192,3 +192,25 @@ def test_a_snapshot_of_another_fold_is_none():
 
     assert isinstance(mapper.to_domain_event(stored), ConversationSnapshot)
     assert isinstance(mapper.to_domain_event(other), Unrecognised)
+
+
+@pytest.mark.parametrize("block", range(1, 12))
+def test_what_stands_between_entries_is_the_same_wherever_a_block_begins(block, monkeypatch):
+    monkeypatch.setattr(history, "_FIRST_BLOCK", block)
+    talk = b.new_conversation()
+    for number in range(3):
+        talk.append_prompt(f"Question {number}")
+        talk.append_answer([b.tool_use("a"), b.tool_use("b")], stop_reason="tool_use")
+        first = talk.leaf
+        talk.start_tool("a")
+        talk.append_tool_result("a", "Result")
+        talk.start_tool("b")
+        talk.end_turn("interrupted")
+        talk.move_leaf(first)
+        talk.end_turn("failed")
+    stream = list(talk.collect_events())
+
+    again = Conversation.replay(None, [recorded(talk.snapshot())], load=Log(stream))
+
+    assert again.outcome_of("b", asked_at=first) == talk.outcome_of("b", asked_at=first)
+    assert b.state(again) == b.state(Conversation.replay(None, stream))

@@ -74,6 +74,17 @@ def test_glued_lines_are_both_read():
     assert reasons(found) == ["2 records on one line"]
 
 
+def test_glued_lines_and_a_blank_one_are_not_taken_for_whole_lines():
+    """The length of the block is that of three whole lines, the number of newlines as well."""
+    found = log(line(1)[:-1], line(2), b"\n", line(3))
+
+    assert got(found) == [1, 2, 3]
+    assert reasons(found) == ["2 records on one line"]
+    assert [one.offset for one in found.lines] == [
+        len(HEADER), len(HEADER + line(1)) - 1, len(HEADER + line(1) + line(2)),
+    ]  # fmt: skip
+
+
 def test_a_repeated_old_line_is_the_one_that_goes():
     found = log(line(1, text=b"a"), line(2), line(3), line(1, text=b"b"), line(4))
 
