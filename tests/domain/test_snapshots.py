@@ -194,7 +194,7 @@ def test_a_snapshot_of_another_fold_is_none():
     assert isinstance(mapper.to_domain_event(other), Unrecognised)
 
 
-@pytest.mark.parametrize("block", range(1, 12))
+@pytest.mark.parametrize("block", range(1, 26))
 def test_what_stands_between_entries_is_the_same_wherever_a_block_begins(block, monkeypatch):
     monkeypatch.setattr(history, "_FIRST_BLOCK", block)
     talk = b.new_conversation()
