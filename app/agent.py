@@ -22,18 +22,24 @@ from domain.projections.usage import added, total
 from infrastructure.errors import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 
     from app.compactor import Compactor
     from app.ports import Model, OpenConversation, Screen
     from app.tool_calls import ToolCalls
     from domain.conversation import Conversation
+    from domain.events import Version
     from domain.raw_messages import JsonObject
 
 Done = TypeVar("Done")
 
 MAX_CUT_OFF_ANSWERS = 2
 """How often in one turn the model may be asked again after an answer that ended in a call."""
+
+
+async def nothing(_prompt: str) -> Sequence[JsonObject]:
+    """Attach nothing."""
+    return ()
 
 
 class Agent:
@@ -48,10 +54,15 @@ class Agent:
         screen: Screen,
         compactor: Compactor,
         prepare: Callable[[Conversation], object] = lambda _: None,
+        attach: Callable[[str], Awaitable[Sequence[JsonObject]]] = nothing,
     ) -> None:
-        """*prepare* records, before each prompt, what the model is to be told from here on."""
+        """*prepare* records, before each prompt, what the model is to be told from here on.
+
+        *attach* returns what goes with a queued prompt: the files that it mentions, for example.
+        """
         self._at_hand = at_hand
         self._prepare = prepare
+        self._attach = attach
         self._model = model
         self._tool_calls = tool_calls
         self._screen = screen
@@ -69,8 +80,10 @@ class Agent:
             InvalidCommandError: the prompt is blank; nothing happened.
         """
         self._tool_calls.save_what_could_not_be_saved()
+        queued = await self._attachments_of_queue()
         first = self._at_hand.conversation.version + 1
-        self._at_hand.record(partial(self._begin_turn, prompt=prompt, attachments=attachments))
+        begin = partial(self._begin_turn, queued=queued, prompt=prompt, attachments=attachments)
+        self._at_hand.record(begin)
         return await self._finish(self._work(), first)
 
     def is_waiting(self) -> bool:
@@ -121,10 +134,7 @@ class Agent:
                 await self._tool_calls.run(calls)
             if not calls or stop_reason == "tool_use":
                 # What was typed meanwhile: after the tools, or at the end as the next thing to do.
-                queued = bool(self._at_hand.conversation.queue)
-                if queued:
-                    self._at_hand.record(lambda talk: talk.deliver_prompts())
-                if not calls and not queued:
+                if not await self._deliver() and not calls:
                     return
                 continue
             # An input that may be cut off is never run (facts.md, trap 2; case A17).
@@ -133,6 +143,23 @@ class Agent:
             if cut_off_answers > MAX_CUT_OFF_ANSWERS:
                 message = f"the model's calls were cut off {cut_off_answers} times ({stop_reason})"
                 raise ModelError(message, kind="calls_cut_off")
+
+    async def _deliver(self) -> bool:
+        """Say the prompts that are queued; return whether there was any."""
+        queued = await self._attachments_of_queue()
+        if queued:
+            self._at_hand.record(lambda talk: talk.deliver_prompts(queued))
+        return bool(queued)
+
+    async def _attachments_of_queue(self) -> dict[Version, Sequence[JsonObject]]:
+        """Return what goes with each queued prompt, those queued meanwhile among them."""
+        found: dict[Version, Sequence[JsonObject]] = {}
+        while True:
+            queue = self._at_hand.conversation.queue
+            new = next((version for version in queue if version not in found), None)
+            if new is None:
+                return {version: found[version] for version in queue}
+            found[new] = await self._attach(queue[new])
 
     async def _ask(self) -> str:
         """Send the context, append the answer; return why the model stopped."""
@@ -187,12 +214,16 @@ class Agent:
                 self._lost = added(self._lost, self._compactor.spent)
 
     def _begin_turn(
-        self, talk: Conversation, prompt: str, attachments: Sequence[JsonObject]
+        self,
+        talk: Conversation,
+        queued: Mapping[Version, Sequence[JsonObject]],
+        prompt: str,
+        attachments: Sequence[JsonObject],
     ) -> None:
         """Answer what a crash left open, then append the prompt: one save."""
         talk.close_open_calls()
         self._prepare(talk)
-        talk.deliver_prompts()
+        talk.deliver_prompts(queued)
         talk.append_prompt(prompt, attachments)
 
     def _end_turn(self, outcome: str, first: int, error: TurnError | None = None) -> str:

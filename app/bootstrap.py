@@ -22,7 +22,7 @@ from infrastructure.jsonl.locks import Lease
 from infrastructure.model.environment import has_credentials, knows_caching
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from app.compactor import Compactor
     from app.ports import Approver, Model, Screen
     from app.settings import Settings
+    from domain.raw_messages import JsonObject
 
 PROGRAM, VERSION = "leftfold", "0.1.0"
 OFFLINE_MODEL = "offline"
@@ -135,9 +136,19 @@ class Workshop:
             at_hand.record(self._apply_flags)
         return at_hand
 
-    def agent(self, at_hand: OpenConversation, *, approver: Approver, screen: Screen) -> Agent:
-        """Return an agent for the conversation at hand, working in its directory."""
-        from app.agent import Agent  # noqa: PLC0415
+    def agent(
+        self,
+        at_hand: OpenConversation,
+        *,
+        approver: Approver,
+        screen: Screen,
+        attach: Callable[[str], Awaitable[Sequence[JsonObject]]] | None = None,
+    ) -> Agent:
+        """Return an agent for the conversation at hand, working in its directory.
+
+        *attach* returns what goes with a queued prompt.
+        """
+        from app.agent import Agent, nothing  # noqa: PLC0415
         from app.tool_calls import ToolCalls  # noqa: PLC0415
         from infrastructure.tools import TOOLS  # noqa: PLC0415
         from infrastructure.tools.toolbox import Toolbox  # noqa: PLC0415
@@ -174,6 +185,7 @@ class Workshop:
 
         surely_fits = 0 if self.settings.context_window else SURELY_FITS
         return Compactor(at_hand, self.model, screen, self.window_of, surely_fits=surely_fits)
+            attach=attach or nothing,
 
     def window_of(self, model: str) -> int:
         """Return how many tokens *model* can take in: what the settings say, or what is known."""

@@ -704,11 +704,14 @@ class Conversation(BaseAggregate[UUID]):
             raise InvalidCommandError("A prompt needs some text.")
         self._trigger(events.PromptQueued, text=valid(text))
 
-    def deliver_prompts(self) -> None:
-        """Append the queued prompts, in order, as what the user says."""
+    def deliver_prompts(self, attachments: Mapping[Version, Sequence[JsonObject]]) -> None:
+        """Append the queued prompts, in order, as what the user says.
+
+        *attachments* are the content blocks that go with some of them, by their versions.
+        """
         for version, text in tuple(self.queue.items()):
             self.withdraw_prompt(version)
-            self.append_prompt(text)
+            self.append_prompt(text, attachments.get(version, ()))
 
     def withdraw_prompt(self, target: Version) -> None:
         """Take a queued prompt back; *target* is the version of its `PromptQueued`."""

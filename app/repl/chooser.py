@@ -142,6 +142,8 @@ class Chooser(Generic[Value]):
 
     def _place_of(self, at: Value | None) -> int:
         """Return where *at* is shown, or what it is folded into: the row before it; else 0."""
+        if at is None:
+            return 0
         places = {each.value: place for place, each in enumerate(self._shown)}
         if at in places or self._folding is None:
             return places.get(at, 0)

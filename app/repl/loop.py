@@ -103,6 +103,7 @@ class Repl:
         self._leaving = asyncio.Event()
         self._has_failed = False
         self._offered = ""  # the default of the next prompt
+        self._said_of_files: dict[str, list[tuple[str, str]]] = {}  # by the queued prompt
         self._current: asyncio.Task[Any] | None = None
         self._is_at_work = False
         self._has_come = False  # whether what was waiting in the conversation was taken up
@@ -164,6 +165,8 @@ class Repl:
     def show_said(self, text: str) -> None:
         """Show a queued prompt that the model gets now."""
         self.context.screen.prompted(text)
+        for line, style in self._said_of_files.pop(text, ()):
+            self.say(line, style)
 
     def complain(self, error: BaseException) -> None:
         """Say what went wrong; the REPL goes on."""
@@ -306,21 +309,39 @@ class Repl:
 
     async def _attached(self, prompt: str) -> list[JsonObject]:
         """Return the blocks of the files that *prompt* mentions; say what became of each."""
+        blocks, said = await self._files_of(prompt)
+        for line, style in said:
+            self.say(line, style)
+        return blocks
+
+    async def _attached_to_queued(self, prompt: str) -> list[JsonObject]:
+        """Return the same for a queued prompt: what became of its files is said below it."""
+        blocks, self._said_of_files[prompt] = await self._files_of(prompt)
+        return blocks
+
+    async def _files_of(self, prompt: str) -> tuple[list[JsonObject], list[tuple[str, str]]]:
+        """Return the blocks of the files in *prompt*, and what to say of each, with a style."""
         settings = self.context.workshop.settings
         cwd = Path(working_directory(self.at_hand.conversation, settings.cwd))
         blocks: list[JsonObject] = []
+        said = []
         for path, content, problem in await attachments(prompt, cwd):
             blocks += content
-            said = f"not attached: {problem}" if problem else f"attached {path}"
-            self.say(said, "yellow" if problem else "dim")
-        return blocks
+            if problem:
+                said.append((_("not attached: {problem}").format(problem=problem), "yellow"))
+            else:
+                said.append((_("attached {path}").format(path=path), "dim"))
+        return blocks, said
 
     def _agent_at_hand(self) -> Agent:
         context = self.context
         if self._agent is None:
             approver = PausingApprover(context.make_approver(self.at_hand), self.meanwhile)
             self._agent = context.workshop.agent(
-                self.at_hand, approver=approver, screen=context.screen
+                self.at_hand,
+                approver=approver,
+                screen=context.screen,
+                attach=self._attached_to_queued,
             )
         return self._agent
 

@@ -122,6 +122,47 @@ def test_what_was_queued_can_be_taken_back_and_changed(tmp_path, keys):
     assert said(events(person.log()), "user") == ["go", "one more"]
 
 
+def test_a_file_that_a_queued_prompt_mentions_goes_with_it(tmp_path):
+    with ScriptedServer([bash("cat fifo"), reply("Read.")]) as server:
+        person = Person(tmp_path, server, "--yes")
+        (person.cwd / "notes.txt").write_text("as it was\n")
+        fifo = fifo_in(person)
+        person.says("go")
+        person.waits("cat fifo")
+        person.presses("look at @notes.txt and @none.txt" + ENTER)
+        person.logs_that(has("PromptQueued"))
+        (person.cwd / "notes.txt").write_text("as the tools left it\n")
+        fifo.write_text("out\n")
+        person.waits("› look at @notes.txt", "attached notes.txt", "Read.")
+        person.says("q")
+        person.ended()
+        [_, steered] = server.requests
+
+    *_, prompt, attached = steered.json["messages"][-1]["content"]
+    assert prompt["text"] == "look at @notes.txt and @none.txt"
+    assert "as the tools left it" in attached["text"]
+
+
+def test_a_file_that_was_queued_before_a_crash_goes_with_the_next_prompt(tmp_path):
+    with ScriptedServer([bash("cat fifo"), reply("Both.")]) as server:
+        person = Person(tmp_path, server, "--yes")
+        (person.cwd / "notes.txt").write_text("the content\n")
+        fifo_in(person)
+        person.says("go")
+        person.waits("cat fifo")
+        person.presses("read @notes.txt" + ENTER)
+        person.logs_that(has("PromptQueued"))
+        person.killed()
+        person.starts("-c")
+        person.says("hello")
+        person.waits("Both.")
+        person.says("q")
+        person.ended()
+        [*_, last] = server.requests
+
+    assert "the content" in str(last.json["messages"])
+
+
 def test_a_stopped_turn_gives_back_what_was_queued_and_typed(tmp_path):
     with ScriptedServer([bash("cat fifo"), reply("Both.")]) as server:
         person = Person(tmp_path, server, "--yes")

@@ -60,7 +60,7 @@ class Bench(Workshop):
     def begin_new(self):
         return self.conversations.start(begin())
 
-    def agent(self, at_hand, *, approver, screen):
+    def agent(self, at_hand, *, approver, screen, attach):
         return self.make_agent(at_hand, screen)
 
 
