@@ -5,10 +5,14 @@ Needs a network, pip and (for pi) npm. Peers are optional; what fails to install
 
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 from tests.benchmarks.peers import PEERS
+
+NEEDS_PYTHON = {"openhands": "python3.12"}
+"""Peers that do not run on every Python that we run on: the interpreter to look for."""
+FOR_SCRIPTS = ("orjson", "msgspec")
+"""What the scripts import beside the peer."""
 
 
 def main():
@@ -34,10 +38,10 @@ def install(home, name):
             check=True,
         )
         return
-    venv.create(home, with_pip=True)
-    subprocess.run(
-        [home / "bin" / "python", "-m", "pip", "install", "--quiet", *PEERS[name]], check=True
-    )
+    python = NEEDS_PYTHON.get(name, sys.executable)
+    subprocess.run([python, "-m", "venv", home], check=True)
+    packages = [*PEERS[name], *FOR_SCRIPTS]
+    subprocess.run([home / "bin" / "python", "-m", "pip", "install", "-q", *packages], check=True)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ import subprocess
 from pathlib import Path
 
 PEERS = {
+    "limit": [],
+    "eventsourcing_sqlite": ["eventsourcing"],
     "openai_agents": ["openai-agents"],
     "strands": ["strands-agents"],
     "langgraph": ["langgraph", "langgraph-checkpoint-sqlite"],
@@ -46,7 +48,7 @@ def _measured(name, *, quick):
     sizes = (
         {"N_APPEND": "300", "SIZES": "1000", "N_SESSIONS": "100"}
         if quick
-        else {"SIZES": "1000,10000"}
+        else {"SIZES": "1000,10000,100000", "N_APPEND": "1000", "LG_FULL_N": "500"}
     )
     command = (
         _pi(home / name, script, quick=quick)
@@ -75,26 +77,47 @@ def _pi(home, script, *, quick):
     return [*command, "--out", str(home / "result.json"), *(["--quick"] if quick else [])]
 
 
-def row(name, found):
-    """Return name, durable append, and resume by size, as text."""
+def rows(found):
+    """Return, for each peer, its version, its durable append beside the limit's, its resumes."""
+    limit = found.get("limit", {}).get("append", {}).get("write+fdatasync", {}).get("median_us")
+    return [_row(name, each, limit) for name, each in found.items()]
+
+
+def _row(name, found, limit):
     if "not measured" in found:
-        return [name, "not measured", found["not measured"]]
-    appended = found.get("append")
-    if isinstance(appended, dict):
-        medians = [
-            f"{how} {took['median_us']:,.0f} µs"
-            for how, took in appended.items()
-            if isinstance(took, dict) and "median_us" in took
-        ]
-        appended = "; ".join(medians)
-    resumed = found.get("resume_s") or {}
-    times = [f"{int(size):,}: {_seconds(took)}" for size, took in resumed.items()]
-    return [name, str(appended), ", ".join(times)]
+        return [name, "", "not measured", found["not measured"]]
+    appends = [
+        f"{how} {median:,.0f}{f' (p99 {p99:,.0f})' if p99 else ''}"
+        + (f" = {median / limit:.1f} ×" if limit else "")
+        for how, median, p99 in _appends(found)
+    ]
+    version = found.get("versions") or f"{found.get('version')}, node {found.get('node')}"
+    return [name, version, "; ".join(appends), _resumes(found)]
+
+
+def _appends(found):
+    """Yield how it was appended, median and p99 in microseconds; the scripts have three forms."""
+    appended = found.get("append") or {}
+    if isinstance(appended, list):  # pi: one for each length of the session
+        for each in appended:
+            yield f"{each['n']:,} messages, not synced", each["p50_us"], each["p99_us"]
+    elif "median_us" in appended:
+        yield "", appended["median_us"], appended.get("p99_us")
+    else:
+        for how, took in appended.items():
+            if isinstance(took, dict) and "median_us" in took:
+                yield how, took["median_us"], took.get("p99_us")
+
+
+def _resumes(found):
+    resumed = found.get("resume_s") or {
+        each["n"]: each["total_s"] for each in found.get("open", ()) if "total_s" in each
+    }
+    return "; ".join(f"{size}: {_seconds(took)}" for size, took in resumed.items())
 
 
 def _seconds(took):
     if isinstance(took, dict):
-        took = min(
-            (value for value in took.values() if isinstance(value, int | float)), default=None
-        )
-    return "–" if took is None else f"{took * 1000:,.0f} ms"
+        shown = (f"{key} {_seconds(value)}" for key, value in took.items())
+        return ", ".join(shown)
+    return f"{took * 1000:,.0f} ms" if isinstance(took, int | float) else "–"
