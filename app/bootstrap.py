@@ -6,7 +6,7 @@ commands that only look at logs start at once.
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,19 +56,27 @@ def conversations(settings: Settings) -> Conversations:
 
 @asynccontextmanager
 async def model(settings: Settings) -> AsyncIterator[Model]:
-    """Run with the model of these settings: the API's, or the offline model on loopback."""
+    """Run with the model of these settings: the API's, or the offline model on loopback.
+
+    The offline model's server starts with the first request: the prompt does not wait for it.
+    """
     from infrastructure.model.client import AnthropicModel  # noqa: PLC0415
 
-    async with AsyncExitStack() as stack:
-        if is_offline(settings):
+    with ExitStack() as servers:
+
+        def offline_url() -> str:
             from infrastructure.model.offline_server import OfflineServer  # noqa: PLC0415
 
-            server = stack.enter_context(OfflineServer())
-            client = AnthropicModel(base_url=server.url, api_key=OFFLINE_MODEL)
+            return servers.enter_context(OfflineServer()).url
+
+        if is_offline(settings):
+            client = AnthropicModel(base_url=offline_url, api_key=OFFLINE_MODEL)
         else:
             client = AnthropicModel()
-        stack.push_async_callback(client.close)
-        yield client
+        try:
+            yield client
+        finally:
+            await client.close()
 
 
 def is_offline(settings: Settings) -> bool:
@@ -177,6 +185,7 @@ class Workshop:
             tool_calls=ToolCalls(at_hand, toolbox, approver, screen),
             screen=screen,
             prepare=prepare,
+            attach=attach or nothing,
         )
 
     def compactor(self, at_hand: OpenConversation, screen: Screen) -> Compactor:
@@ -185,7 +194,6 @@ class Workshop:
 
         surely_fits = 0 if self.settings.context_window else SURELY_FITS
         return Compactor(at_hand, self.model, screen, self.window_of, surely_fits=surely_fits)
-            attach=attach or nothing,
 
     def window_of(self, model: str) -> int:
         """Return how many tokens *model* can take in: what the settings say, or what is known."""

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app import bootstrap, one_turn, references, relocation
-from app.commands.list import rows
+from app import bootstrap, references, relocation
 from app.errors import DONE, DirectoryGoneError, NoCredentialsError, UsageError
 from app.i18n import _
 from app.instructions import context_files
 from app.repl.approval import AllowAll, RefuseAll
 from app.repl.plain import one_line, plain
 from app.settings import talk_settings
-from domain.projections.transcript import transcript
 from infrastructure.errors import LeaseHeldError
 from infrastructure.model.client import preload
 
@@ -33,9 +31,6 @@ if TYPE_CHECKING:
 
 CHOOSE = "?"
 """The ID that means: show what there is, and let the person choose."""
-
-_PROMPT_FIRST = 0.3
-"""Seconds before the SDK is imported in the background: it would slow down the first prompt."""
 
 
 def run(
@@ -103,15 +98,22 @@ async def _talk(
                 return DONE
             at_hand = workshop.resume(instead)
         if text is not None:
-            approver = AllowAll() if chosen.yes else RefuseAll()
-            agent = workshop.agent(at_hand, approver=approver, screen=one_turn.screen(output))
-            return await one_turn.run(agent, at_hand, text, output)
+            return await _one_turn(workshop, at_hand, text, output)
         if is_driven:
             return await _driven(workshop, at_hand)
         return await _repl(workshop, at_hand)
 
 
+async def _one_turn(workshop: Workshop, at_hand: OpenConversation, text: str, output: str) -> int:
+    from app import one_turn  # noqa: PLC0415
+
+    approver = AllowAll() if workshop.settings.yes else RefuseAll()
+    agent = workshop.agent(at_hand, approver=approver, screen=one_turn.screen(output))
+    return await one_turn.run(agent, at_hand, text, output)
+
+
 async def _driven(workshop: Workshop, at_hand: OpenConversation) -> int:
+    from app import one_turn  # noqa: PLC0415
     from app.driven import Driver, ProgramApprover  # noqa: PLC0415
 
     asked = None if workshop.settings.yes else ProgramApprover()
@@ -142,6 +144,7 @@ def _instead(
         case "look":
             from app.repl.console import console  # noqa: PLC0415
             from app.repl.transcript_view import show_transcript  # noqa: PLC0415
+            from domain.projections.transcript import transcript  # noqa: PLC0415
 
             talk = conversations.get(wanted)
             show_transcript(console(), transcript(talk, talk.leaf))
@@ -160,7 +163,6 @@ async def _repl(workshop: Workshop, at_hand: OpenConversation) -> int:
     from app.repl.status import StatusLine  # noqa: PLC0415
     from app.repl.typing_line import TypingLine  # noqa: PLC0415
 
-    asyncio.get_running_loop().call_later(_PROMPT_FIRST, preload)
     terminal = console()
     allow_all, refuse_all = AllowAll(), RefuseAll()
 
@@ -184,6 +186,7 @@ async def _repl(workshop: Workshop, at_hand: OpenConversation) -> int:
                 workshop.settings.home / "history",
                 completer=completer if is_rich else None,
                 toolbar=status if is_rich else None,
+                on_shown=preload,
             ),
             workshop=workshop,
             at_hand=at_hand,
@@ -278,6 +281,8 @@ def _earlier(
 def _newest_or_chosen(conversations: Conversations, cwd: str, *, choose: bool) -> UUID | None:
     if choose and (sys.stdin is None or not sys.stdin.isatty()):
         raise UsageError(_("-r without an ID needs a terminal to choose at: give an ID, or use -c"))
+    from app.commands.list import rows  # noqa: PLC0415 - a new conversation needs no list
+
     here = rows(conversations, cwd=cwd)
     if not here:
         click.echo(

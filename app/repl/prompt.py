@@ -58,10 +58,16 @@ def prompts(
     *,
     completer: Completer | None = None,
     toolbar: Callable[[], FormattedText] | None = None,
+    on_shown: Callable[[], None] | None = None,
 ) -> Prompts:
-    """Return the prompts of whoever is at standard input."""
+    """Return the prompts of whoever is at standard input.
+
+    A person who sees the first prompt reads and types: *on_shown* is called then.
+    """
     if is_interactive():
-        return TerminalPrompts(history_file, completer=completer, toolbar=toolbar)
+        return TerminalPrompts(
+            history_file, completer=completer, toolbar=toolbar, on_shown=on_shown
+        )
     return LinePrompts()
 
 
@@ -84,11 +90,13 @@ class TerminalPrompts:
         *,
         completer: Completer | None = None,
         toolbar: Callable[[], FormattedText] | None = None,
+        on_shown: Callable[[], None] | None = None,
         source: Input | None = None,
         output: Output | None = None,
     ) -> None:
         self._is_leaving = False  # Ctrl+C was the last key
         self._began = 0.0
+        self._on_shown = on_shown
         history: History = PrivateHistory(history_file) if history_file else InMemoryHistory()
         self._session: PromptSession[str] = PromptSession(
             PROMPT,
@@ -108,6 +116,7 @@ class TerminalPrompts:
         )
         self._session.default_buffer.on_text_changed += self._stay
         self._session.app.ttimeoutlen = _SECONDS_FOR_AN_ESCAPE
+        self._session.app.after_render += self._tell_shown
 
     async def read(self, default: str = "") -> str | None:
         """Return what the person typed; None if they leave."""
@@ -122,6 +131,11 @@ class TerminalPrompts:
 
     def _begin(self) -> None:
         self._began = monotonic()
+
+    def _tell_shown(self, _app: object) -> None:
+        on_shown, self._on_shown = self._on_shown, None
+        if on_shown is not None:
+            on_shown()
 
     def _asks_for_a_menu(self) -> bool:
         return is_completable(self._session.default_buffer.document.text_before_cursor)
