@@ -170,6 +170,8 @@ class Compactor:
         try:
             async for event in self._model.stream(request):
                 answer.apply(event)
+                if event["type"] == "retry":  # the summary itself is not for the screen
+                    self._screen.streamed(event)
         finally:
             self.spent = added(self.spent, answer.usage)
         text = "\n".join(raw["text"] for raw in answer.content if raw.get("type") == "text")
