@@ -35,6 +35,8 @@ Done = TypeVar("Done")
 
 MAX_CUT_OFF_ANSWERS = 2
 """How often in one turn the model may be asked again after an answer that ended in a call."""
+MAX_PAUSES = 10
+"""How often in one turn the model may pause (``pause_turn``) and be asked to go on."""
 
 
 async def nothing(_prompt: str) -> Sequence[JsonObject]:
@@ -117,25 +119,22 @@ class Agent:
         return "done"
 
     async def _work(self) -> None:
-        cut_off_answers, overflowed = 0, False
+        cut_off_answers, pauses = 0, 0
         while True:
-            await self._compact(self._compactor.make_room())
-            try:
-                stop_reason = await self._ask()
-            except ModelError as problem:
-                if overflowed or not problem.is_overflow:
-                    raise
-                overflowed = True
-                if not await self._compact(self._compactor.compact(reason="overflow", keep=1)):
-                    raise
-                continue
+            stop_reason = await self._ask_in_room()
             calls = self._at_hand.conversation.open_calls()
             if calls and stop_reason == "tool_use":
                 await self._tool_calls.run(calls)
             if not calls or stop_reason == "tool_use":
                 # What was typed meanwhile: after the tools, or at the end as the next thing to do.
-                if not await self._deliver() and not calls:
+                if await self._deliver() or calls:
+                    continue
+                if stop_reason != "pause_turn":
                     return
+                pauses += 1
+                if pauses > MAX_PAUSES:
+                    message = f"the model paused {pauses} times before it was done"
+                    raise ModelError(message, kind="paused_too_often")
                 continue
             # An input that may be cut off is never run (facts.md, trap 2; case A17).
             self._tool_calls.refuse_cut_off(stop_reason)
@@ -143,6 +142,18 @@ class Agent:
             if cut_off_answers > MAX_CUT_OFF_ANSWERS:
                 message = f"the model's calls were cut off {cut_off_answers} times ({stop_reason})"
                 raise ModelError(message, kind="calls_cut_off")
+
+    async def _ask_in_room(self) -> str:
+        """Ask; where the model says that it is too much, make room and ask once more."""
+        await self._compact(self._compactor.make_room())
+        try:
+            return await self._ask()
+        except ModelError as problem:
+            if not problem.is_overflow:
+                raise
+            if not await self._compact(self._compactor.compact(reason="overflow", keep=1)):
+                raise
+        return await self._ask()
 
     async def _deliver(self) -> bool:
         """Say the prompts that are queued; return whether there was any."""

@@ -39,7 +39,6 @@ STOPS = {
     "max_tokens": "The answer hit its length limit.",
     "model_context_window_exceeded": "The conversation has filled the model's context window.",
     "refusal": "The model declined to answer.",
-    "pause_turn": "The model paused before it was done; say “go on” to let it continue.",
 }
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _SECONDS_A_FRAME = 0.1

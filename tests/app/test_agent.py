@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from eventsourcing.persistence import OperationalError
 
+from app.agent import MAX_PAUSES
 from app.errors import NotRecordedError
 from app.requests import request_for
 from app.verification import verify
@@ -12,6 +13,7 @@ from domain.canonical import canonical
 from domain.conversation import NEVER_STARTED, OUTCOME_UNKNOWN
 from domain.errors import InvalidCommandError
 from domain.events import MessageAppended, ToolStarted, TurnEnded
+from domain.projections.context import CONTINUE
 from infrastructure.tools.toolbox import Toolbox
 from tests.app.doubles import Desk, Judge, begin
 from tests.builders import state
@@ -294,6 +296,26 @@ def test_answers_that_are_cut_off_again_and_again_end_the_turn(conversations, tm
 
     assert len(server.requests) == 3
     assert not (tmp_path / "a.txt").exists()
+
+
+def test_a_model_that_paused_is_asked_to_go_on(conversations, tmp_path):
+    script = [reply("First half.", stop_reason="pause_turn"), reply("Second half.")]
+    with ScriptedServer(script) as server:
+        desk = Desk(conversations, server, tmp_path)
+        assert asyncio.run(desk.say("search")) == "done"
+
+    sent = [b["text"] for m in server.requests[1].json["messages"] for b in m["content"]]
+    assert sent == ["search", "First half.", CONTINUE]
+    assert said(desk.talk)[1:] == [("assistant", "First half."), ("assistant", "Second half.")]
+
+
+def test_a_model_that_pauses_for_ever_ends_the_turn(conversations, tmp_path):
+    with ScriptedServer([reply("Hm.", stop_reason="pause_turn")] * 20) as server:
+        desk = Desk(conversations, server, tmp_path)
+        assert asyncio.run(desk.say("search")) == "failed"
+
+    assert len(server.requests) == MAX_PAUSES + 1
+    assert desk.talk.last_turn.error.type == "paused_too_often"
 
 
 def test_a_blank_prompt_is_refused_and_leaves_no_trace(conversations, tmp_path):
