@@ -57,6 +57,7 @@ class Keys(BaseModel):
     append_system_prompt: str | None = None
     tools: Annotated[list[str], AfterValidator(_known_tools)] | None = None
     read_only: bool = False
+    editing_mode: Literal["emacs", "vi"] = "emacs"
 
 
 class _Settings(Keys, BaseSettings):

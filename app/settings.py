@@ -37,6 +37,7 @@ VARIABLES = {
     "append_system_prompt": "LEFTFOLD_APPEND_SYSTEM_PROMPT",
     "tools": "LEFTFOLD_TOOLS",
     "read_only": "LEFTFOLD_READ_ONLY",
+    "editing_mode": "LEFTFOLD_EDITING_MODE",
 }
 """The settings, and the environment variable of each."""
 
@@ -70,6 +71,7 @@ class Settings:
     system_prompt: str | None = None
     append_system_prompt: str | None = None
     tools: tuple[str, ...] = TOOL_NAMES
+    editing_mode: str = "emacs"
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -126,6 +128,7 @@ def _settings(said: Mapping[str, Any], flags: Mapping[str, Any], **others: Any) 
         system_prompt=_prompt_text(said.get("system_prompt")),
         append_system_prompt=_prompt_text(said.get("append_system_prompt")),
         tools=_offered(said.get("tools"), is_reading=bool(said.get("read_only"))),
+        editing_mode=said.get("editing_mode") or "emacs",
         environment=environment,
         **others,
     )

@@ -187,6 +187,7 @@ async def _repl(workshop: Workshop, at_hand: OpenConversation) -> int:
                 completer=completer if is_rich else None,
                 toolbar=status if is_rich else None,
                 on_shown=preload,
+                is_vi=workshop.settings.editing_mode == "vi",
             ),
             workshop=workshop,
             at_hand=at_hand,

@@ -12,7 +12,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.filters import Condition, is_done
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition, is_done, vi_navigation_mode
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
@@ -59,6 +60,7 @@ def prompts(
     completer: Completer | None = None,
     toolbar: Callable[[], FormattedText] | None = None,
     on_shown: Callable[[], None] | None = None,
+    is_vi: bool = False,
 ) -> Prompts:
     """Return the prompts of whoever is at standard input.
 
@@ -66,7 +68,7 @@ def prompts(
     """
     if is_interactive():
         return TerminalPrompts(
-            history_file, completer=completer, toolbar=toolbar, on_shown=on_shown
+            history_file, completer=completer, toolbar=toolbar, on_shown=on_shown, is_vi=is_vi
         )
     return LinePrompts()
 
@@ -91,6 +93,7 @@ class TerminalPrompts:
         completer: Completer | None = None,
         toolbar: Callable[[], FormattedText] | None = None,
         on_shown: Callable[[], None] | None = None,
+        is_vi: bool = False,
         source: Input | None = None,
         output: Output | None = None,
     ) -> None:
@@ -108,6 +111,7 @@ class TerminalPrompts:
             bottom_toolbar=toolbar,
             style=Style.from_dict({"bottom-toolbar": "noreverse ansibrightblack"}),
             key_bindings=self._keys(),
+            editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
             placeholder=self._hint,
             enable_open_in_editor=True,
             enable_suspend=True,
@@ -116,6 +120,8 @@ class TerminalPrompts:
         )
         self._session.default_buffer.on_text_changed += self._stay
         self._session.app.ttimeoutlen = _SECONDS_FOR_AN_ESCAPE
+        if is_vi:  # where Esc is a key of its own, it is not waited long for another one
+            self._session.app.timeoutlen = _SECONDS_FOR_AN_ESCAPE
         self._session.app.after_render += self._tell_shown
 
     async def read(self, default: str = "") -> str | None:
@@ -159,6 +165,7 @@ class TerminalPrompts:
             event.current_buffer.insert_text("\n")
 
         @keys.add("escape", "escape", filter=is_empty & ~is_done)
+        @keys.add("escape", filter=is_empty & ~is_done & vi_navigation_mode)
         def open_tree(event: KeyPressEvent) -> None:
             event.app.exit(result="/tree")
 
