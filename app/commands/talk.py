@@ -16,6 +16,7 @@ from app.instructions import context_files
 from app.repl.approval import AllowAll, RefuseAll
 from app.repl.plain import one_line, plain
 from app.settings import talk_settings
+from domain.projections.orphans import orphans
 from infrastructure.errors import LeaseHeldError
 from infrastructure.model.client import preload
 
@@ -237,7 +238,7 @@ def banner(workshop: Workshop, talk: Conversation) -> str:
 
 
 def _state_of(talk: Conversation) -> Iterator[str]:
-    """Yield a line each for what is queued, and for what is damaged."""
+    """Yield a line each for what is queued, what is damaged, and what the model does not get."""
     if talk.queue:
         waiting = "; ".join(one_line(text, 60) for text in talk.queue.values())
         yield _("Still queued, and said with your next prompt: {waiting}").format(waiting=waiting)
@@ -248,6 +249,10 @@ def _state_of(talk: Conversation) -> Iterator[str]:
         )
         yield _("This log is damaged: {hurt}; `leftfold verify {id}` says where").format(
             hurt=hurt, id=talk.id
+        )
+    if without_call := len(orphans(talk, talk.leaf)):
+        yield _("Tool results without their call, which the model does not get: {count}").format(
+            count=without_call
         )
 
 

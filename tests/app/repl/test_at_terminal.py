@@ -428,6 +428,25 @@ def test_following_the_log_ends_at_a_key(tmp_path):
         assert person.ended()[0] == 0
 
 
+def test_results_whose_call_was_lost_are_told_of_at_the_start(tmp_path):
+    with ScriptedServer([bash("echo $((6*7000))"), reply("Done."), reply("Again.")]) as server:
+        person = Person(tmp_path, server, "--yes")
+        person.says("go")
+        person.waits("Done.")
+        person.says("q")
+        person.ended()
+        lines = person.log().read_bytes().splitlines(keepends=True)
+        person.log().write_bytes(b"".join(line for line in lines if b'"tool_use",' not in line))
+        person.starts("-c")
+        person.waits("log is damaged: 1 events", "without their call.* not get: 1")
+        person.says("and now?")
+        person.waits("Again.")
+        person.says("q")
+
+        assert person.ended()[0] == 0
+    assert "42000" not in str(server.requests[-1].json["messages"])
+
+
 # -- terminals ---------------------------------------------------------------------------------
 
 
