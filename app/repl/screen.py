@@ -184,10 +184,11 @@ class RichScreen:
         if outcome == "interrupted":
             self._say(_("Interrupted."), "yellow")
         elif outcome == "failed" or error is not None:
-            message = one_line(error.message, _ERROR_WIDTH) if error else "The turn failed."
+            message = one_line(error.message, _ERROR_WIDTH) if error else _("The turn failed.")
             self._say(message, "red")
             if error and error.request_id:
-                say(self._console, f"request id {plain(error.request_id)}", "dim")
+                said = _("request id {request_id}").format(request_id=plain(error.request_id))
+                say(self._console, said, "dim")
 
     def rest(self) -> None:
         """Nothing is under way any more, whatever happened: leave a clean line."""
@@ -219,7 +220,9 @@ class RichScreen:
     def _retrying(self, event: JsonObject) -> None:
         """Say that the request is sent again, after how long and why."""
         self.rest()
-        attempt = f"try {event.get('attempt')} of {event.get('of')}"
+        attempt = _("try {attempt} of {most}").format(
+            attempt=event.get("attempt"), most=event.get("of")
+        )
         why = one_line(str(event.get("reason")), _ERROR_WIDTH)
         seconds = float(event.get("after") or 0)
         self._say(
@@ -358,7 +361,7 @@ class RichScreen:
         for text in self._queued:
             yield _cropped(Text(f"queued: {_flat(text)}", style="dim"))
         if self._queued:
-            yield _cropped(Text("  (Alt+Up takes the last one back)", style="dim"))
+            yield _cropped(Text(_("  (Alt+Up takes the last one back)"), style="dim"))
         if self._typed:
             room = max(self._console.width - 4, 10)
             yield Text.assemble(("» ", "cyan"), _end_in_cells(_flat(self._typed), room), "▏")
