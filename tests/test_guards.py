@@ -1,6 +1,9 @@
 """Counts, not clocks: what must not grow, so that a slower program goes red on any machine."""
 
 import importlib
+import json
+import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -8,6 +11,7 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path
 
+import pexpect
 import pytest
 
 from app.application import Conversations
@@ -210,6 +214,32 @@ def test_a_fork_reads_its_parent_once(app, folder, calls, bodies):
 # -- starting ----------------------------------------------------------------------------------
 
 
+SLOW = {"anthropic", "pydantic", "genai_prices", "markdown_it", "pygments", "http.client"}
+"""What is slow to import: a model's SDK, typed views, prices, Markdown, servers."""
+
+FOR_PEOPLE = {"prompt_toolkit", "rich", "asyncio", "ssl"}
+"""What only a person at a terminal is shown with."""
+
+UNTIL_THE_PROMPT = """
+import json, os, sys, threading
+from pathlib import Path
+from prompt_toolkit.renderer import Renderer
+
+def render(*args, **more):
+    draw(*args, **more)
+    found = {"modules": list(sys.modules), "threads": threading.active_count()}
+    Path(written).write_text(json.dumps(found))
+    os._exit(0)
+
+written = sys.argv.pop(1)
+draw, Renderer.render = Renderer.render, render
+
+from app.cli import main
+main()
+"""
+"""The program as it is, up to the moment when its first prompt stands on the screen."""
+
+
 def imported(tmp_path, *args):
     """Return the modules that a whole process imports."""
     command = [sys.executable, "-X", "importtime", str(MAIN), *args]
@@ -220,28 +250,50 @@ def imported(tmp_path, *args):
     return {line.rpartition("|")[2].strip() for line in lines}
 
 
+def at_the_prompt(tmp_path, *args):
+    """Return the modules that are imported when the prompt is on the screen, and the threads."""
+    written = tmp_path / "found.json"
+    pexpect.run(
+        shlex.join([sys.executable, "-c", UNTIL_THE_PROMPT, str(written), *args]),
+        env=os.environ | {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"},
+        cwd=tmp_path,
+        timeout=60,
+    )
+    found = json.loads(written.read_text())
+    return set(found["modules"]), found["threads"]
+
+
 def test_the_help_imports_neither_the_domain_nor_a_command(tmp_path):
-    roots = {name.partition(".")[0] for name in imported(tmp_path, "--help")}
+    modules = imported(tmp_path, "--help")
+    roots = {name.partition(".")[0] for name in modules}
 
-    assert roots.isdisjoint({"domain", "infrastructure", "eventsourcing", "msgspec", "pydantic"})
+    assert roots.isdisjoint({"domain", "infrastructure", "eventsourcing", "msgspec"})
+    assert modules.isdisjoint(SLOW | FOR_PEOPLE)
+    assert len(modules) < 130
 
 
-@pytest.mark.parametrize("args", [("list", "--all"), ("log", "--json")])
-def test_looking_at_logs_imports_no_sdk_no_prompt_and_no_models(folder, tmp_path, args):
-    if args[0] == "log":
-        args = (*args, str(workload.fill(folder, 6)))
+@pytest.mark.parametrize(
+    "command",
+    ["list --all", "show", "show --json", "log", "log --json", "tree", "context", "verify"],
+)
+def test_looking_at_logs_imports_nothing_slow_and_nothing_for_a_terminal(folder, tmp_path, command):
+    talk_id = workload.fill(folder, 6)
+    args = command.split() + ([] if "--all" in command else [str(talk_id)])
 
     modules = imported(tmp_path, "--store", str(folder), *args)
 
-    heavy = {"anthropic", "prompt_toolkit", "rich", "pydantic", "asyncio", "ssl", "http.client"}
-    assert modules.isdisjoint(heavy)
-    assert len(modules) < 260
+    assert "app.commands.talk" not in modules
+    assert modules.isdisjoint(SLOW | FOR_PEOPLE)
+    assert len(modules) < 230
 
 
-def test_showing_a_transcript_imports_no_sdk_and_no_prompt(folder, tmp_path):
-    modules = imported(tmp_path, "--store", str(folder), "show", str(workload.fill(folder, 6)))
+def test_before_its_prompt_is_on_the_screen_the_repl_imports_nothing_slow(folder, tmp_path):
+    modules, threads = at_the_prompt(tmp_path, "--store", str(folder), "--offline")
 
-    assert modules.isdisjoint({"anthropic", "prompt_toolkit", "asyncio"})
+    assert {"app.repl.prompt", "app.repl.status"} <= modules
+    assert modules.isdisjoint(SLOW | {"infrastructure.model.offline_server"})
+    assert len(modules) < 560
+    assert threads == 1  # what is imported in the background begins after that
 
 
 @pytest.mark.parametrize("name", COMMANDS)
