@@ -255,7 +255,7 @@ def at_the_prompt(tmp_path, *args):
     written = tmp_path / "found.json"
     pexpect.run(
         shlex.join([sys.executable, "-c", UNTIL_THE_PROMPT, str(written), *args]),
-        env=os.environ | {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"},
+        env=os.environ | {"TERM": "xterm-256color"},
         cwd=tmp_path,
         timeout=60,
     )

@@ -61,11 +61,11 @@ class StatusLine:
         if talk is None:
             return FormattedText()
         key = (talk.id, talk.version, talk.model)
-        if self._asked != key and app.loop is not None:
+        if self._asked != key:
             self._asked = key
-            arguments = talk, key, app.invalidate
-            thread = threading.Thread(target=self._find_out, args=arguments, daemon=True)
-            app.loop.call_soon(thread.start)  # once this line is drawn: it imports half a second
+            threading.Thread(
+                target=self._find_out, args=(talk, key, app.invalidate), daemon=True
+            ).start()
         facts = self._known[1] if self._known is not None and self._known[0] == key else None
         line = shortened(parts(talk, facts), app.output.get_size().columns - 1)
         return FormattedText([("", line)])
