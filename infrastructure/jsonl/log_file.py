@@ -143,11 +143,17 @@ class LogFile:
         """Return the newest line of each of *topics* that is there."""
         try:
             with self._reading() as (fd, size):
-                data = disk.read(fd, size, 0)
+                versions = [search.newest_of(fd, size, topic) for topic in topics]
         except LogMissingError:
             return []
-        found = [search.newest_of(data, topic) for topic in topics]
-        return [line for line in found if line is not None]
+        found = []
+        for topic, version in zip(topics, versions, strict=True):
+            if version is not None:
+                lines = self.read(gt=version - 1, lte=version)
+                if not lines or lines[-1].topic != topic:  # it is not believed: an older one may be
+                    lines = [line for line in self.read() if line.topic == topic]
+                found += lines[-1:]
+        return found
 
     def cut_after(self, version: int) -> tuple[int, Line | None]:
         """Return where the events up to *version* end, newline included, and the last of them.

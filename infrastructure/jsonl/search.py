@@ -107,21 +107,31 @@ def from_end(fd: int, size: int, *, limit: int, gt: int | None = None) -> Scan:
     return scan(fd, 0, size)
 
 
-def newest_of(data: bytes, topic: str) -> Line | None:
-    """Return the newest line of that topic that is as written, found by its mark, not by parsing.
+def newest_of(fd: int, size: int, topic: str) -> int | None:
+    """Return the version of the newest line of that topic, found backwards by its mark.
 
-    Text in a message may look like the mark; it does not parse as a line of that topic.
+    Only lines as they are written are found, and whether one is believed is not looked at. Text in
+    a message may look like the mark; it does not parse as a line of that topic.
     """
     mark = b',"topic":"%s","state' % topic.encode()
-    place = len(data)
-    while (place := data.rfind(mark, 0, place)) >= 0:
-        start = data.rfind(b"\n", 0, place) + 1
-        end = data.find(b"\n", place)
-        line = lines_.fast(data[start : end if end >= 0 else len(data)])
-        if line is not None and line.topic == topic:
-            line.offset = start
-            return line
+    end = size
+    while end > 0:
+        start = max(end - CHUNK, 0)
+        data = disk.read(fd, min(end + len(mark), size) - start, start)
+        place = len(data)
+        while (place := data.rfind(mark, 0, place)) >= 0:
+            line = _line_around(fd, size, start + place)
+            if line is not None and line.topic == topic:
+                return line.version
+        end = start
     return None
+
+
+def _line_around(fd: int, size: int, place: int) -> Line | None:
+    """Return the line in which *place* is, if it is as written."""
+    before = disk.read(fd, min(PROBE, place), max(place - PROBE, 0))
+    start = place - len(before) + before.rfind(b"\n") + 1
+    return lines_.fast(_piece(fd, size, start, b"", 0))
 
 
 def _rises(fd: int, size: int, start: int, version: int) -> bool:

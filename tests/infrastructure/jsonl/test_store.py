@@ -7,7 +7,8 @@ import pytest
 from eventsourcing.persistence import IntegrityError, ProgrammingError, StoredEvent
 
 from infrastructure.errors import InvalidEventError, LogExistsError, LogMissingError, WriteError
-from infrastructure.jsonl import disk
+from infrastructure.jsonl import disk, search
+from infrastructure.jsonl import line as lines_
 from infrastructure.jsonl.recorders import (
     JSONLAggregateRecorder,
     JSONLApplicationRecorder,
@@ -233,3 +234,29 @@ def test_snapshots_may_be_deleted_or_written_anew_by_others_while_a_program_runs
     one.insert_unordered([event(30)])
     two.insert_unordered([event(25)])
     assert versions(one) == [25, 30]
+
+
+def test_the_newest_of_a_topic_is_found_wherever_it_stands(stores, monkeypatch):
+    monkeypatch.setattr(search, "CHUNK", 64)
+    store = stores()
+    for version in range(1, 60):
+        topic = {7: "Renamed", 20: "Renamed", 33: "Archived"}.get(version, "Noted")
+        text = 'x","topic":"Renamed","state":"y' if version > 40 else "x" * version * 9
+        store.insert([event(version, text, topic=topic)])
+
+    found = store.log(ID).newest_of(["Renamed", "Archived", "Absent"])
+
+    assert [(line.topic, line.version) for line in found] == [("Renamed", 20), ("Archived", 33)]
+    assert store.log(OTHER).newest_of(["Renamed"]) == []
+
+
+def test_the_newest_of_a_topic_is_one_that_is_believed(stores):
+    store = stores()
+    fill(store, 3)
+    store.insert([event(4, topic="Renamed")])
+    batch = [lines_.encode(5 + i, "Renamed", b'"never saved"', batch=(i + 1, 3)) for i in range(2)]
+    put(store, [*rows(store), *(line[:-1] for line in batch)])
+
+    (found,) = store.log(ID).newest_of(["Renamed"])
+
+    assert found.version == 4
