@@ -55,6 +55,23 @@ def test_lines_that_were_typed_ahead_are_prompts_of_their_own():
     assert asyncio.run(read_both()) == ["one", "two"]
 
 
+def test_whoever_waits_for_the_first_prompt_is_told_once():
+    told = []
+
+    async def read_both():
+        with create_pipe_input() as source:
+            prompts = TerminalPrompts(
+                None, source=source, output=DummyOutput(), on_shown=lambda: told.append("shown")
+            )
+            assert told == []
+            source.send_text("one\rtwo\r")
+            return [await asyncio.wait_for(prompts.read(), 10) for _ in range(2)]
+
+    asyncio.run(read_both())
+
+    assert told == ["shown"]
+
+
 def test_ctrl_c_clears_the_line_and_twice_leaves():
     assert typed("abc\x03d\r") == "d"
     assert typed("abc\x03", "\x03") is None
