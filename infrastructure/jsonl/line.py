@@ -36,6 +36,9 @@ _RECORD_START: Final = '{"v":'
 _MAX_RESYNCS: Final = 16
 _NO_STATE: Final = msgspec.Raw(b"")
 _NEWLINE: Final = 0x0A
+_DEEPEST: Final = 500
+_STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_BRACKETS: Final = re.compile(rb"[][{}]")
 _PLAIN_LENGTH: Final = len('{"v":,"topic":"","state":,"crc":"12345678"}')
 
 Batch = tuple[int, int]
@@ -246,7 +249,7 @@ def header(data: bytes) -> Header | None:
 
 
 def _embeds(state: bytes, line: bytes) -> bool:
-    if state.find(_NEWLINE) >= 0:
+    if state.find(_NEWLINE) >= 0 or _is_deep(state):
         return False
     try:
         if not state.isascii():
@@ -255,6 +258,18 @@ def _embeds(state: bytes, line: bytes) -> bool:
     except _ERRORS:
         return False
     return len(found.raw) == len(state) and found.state == state and found.state64 is None
+
+
+def _is_deep(state: bytes) -> bool:
+    """Whether *state* is nested so deeply that some Python's parser would not read it back."""
+    if len(state) < 2 * _DEEPEST or state.count(b"[") + state.count(b"{") < _DEEPEST:
+        return False
+    depth = 0
+    for bracket in _BRACKETS.findall(_STRINGS.sub(b"", state)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > _DEEPEST:
+            return True
+    return False
 
 
 def _open_state(line: Line) -> None:

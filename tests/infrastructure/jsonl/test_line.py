@@ -79,6 +79,7 @@ def test_no_bytes_make_it_raise_or_be_silent(data):
         rb'"\ud83d"',
         b"",
         b"[" * 5000 + b"]" * 5000,
+        b'["]",' * 600 + b"1" + b"]" * 600,
     ],
 )
 def test_a_state_that_would_not_come_back_exact_goes_as_base64(state):
@@ -203,3 +204,9 @@ def test_a_newer_format_is_refused_by_name():
 def test_what_cannot_be_written_is_refused(version, topic):
     with pytest.raises(InvalidEventError):
         lines_.encode(version, topic, b"{}")
+
+
+def test_a_state_that_is_wide_and_not_deep_is_embedded():
+    state = b"[" + b'["[[[",{}],' * 900 + b"1]"
+
+    assert b'"state":[' in lines_.encode(1, "T", state)
