@@ -114,7 +114,7 @@ class Bench:
         )
 
     def _gigabyte(self, folder):
-        self.compare(reading.after_compaction(self.logs, (10_000, 870_000)), 8)
+        self.compare(reading.after_compaction(self.logs, (10_000, 870_000), at_once=10), 8)
 
     def _past(self, folder):
         self.compare(reading.past(self.logs, 10_000), 6)

@@ -67,11 +67,11 @@ def resuming(logs, size, *, with_sqlite):
     return Comparison(f"resume {size:,} entries", runs, budgets)
 
 
-def after_compaction(logs, sizes):
+def after_compaction(logs, sizes, **how):
     """A history with a compaction near its end, which keeps 500 entries."""
     runs = {}
     for size in sizes:
-        talk = logs.of(size, compact_at=size - 10)
+        talk = logs.of(size, compact_at=size - 10, **how)
         runs[f"{CONTEXT}, {size:,} entries"] = timed(
             _opened(logs.folder, talk, look=lambda t: context(t, t.leaf))
         )

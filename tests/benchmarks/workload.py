@@ -157,19 +157,25 @@ def conversations(folder: Path, *, durable=False, snapshots=True):
         app.close()
 
 
-def fill(folder: Path, entries, *, compact_at=None, kept=500) -> UUID:
+def fill(folder: Path, entries, *, compact_at=None, kept=500, at_once=1) -> UUID:
     """Write a conversation of so many *entries*, one at a time as in life; return its id.
 
     With *compact_at*, a compaction stands after that many entries and keeps the last *kept*.
     """
     with conversations(folder) as app:
         at_hand = app.start(begin)
-        for number in range(entries):
-            at_hand.record(partial(append, number=number))
-            if number + 1 == compact_at:
+        for first in range(0, entries, at_once):
+            numbers = range(first, min(first + at_once, entries))
+            at_hand.record(partial(_append_all, numbers=numbers))
+            if numbers.stop == compact_at:
                 first_kept = next(islice(reversed(at_hand.conversation.entries), kept - 1, None))
                 at_hand.record(partial(_compact, first_kept=first_kept))
         return at_hand.id
+
+
+def _append_all(talk, numbers):
+    for number in numbers:
+        append(talk, number)
 
 
 def _compact(talk, first_kept):
