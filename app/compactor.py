@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from app.i18n import _
 from domain.answer import Answer
 from domain.compaction import (
     Room,
@@ -76,11 +77,11 @@ class Compactor:
         if self.is_needed():
             room = self._room()
             tokens = context_tokens(self._at_hand.conversation)
-            message = (
-                f"the conversation needs about {tokens:,} tokens and the model takes in "
-                f"{room.window:,}, of which {room.reserve:,} are for the answer; compaction "
+            message = _(
+                "the conversation needs about {tokens:,} tokens and the model takes in "
+                "{window:,}, of which {reserve:,} are for the answer; compaction "
                 "could not make room: choose a larger model, or start anew with /new"
-            )
+            ).format(tokens=tokens, window=room.window, reserve=room.reserve)
             raise ModelError(message, kind="no_room")
 
     async def compact(self, *, reason: str, keep: int | None = None, focus: str = "") -> bool:
@@ -118,7 +119,7 @@ class Compactor:
         talk = self._at_hand.conversation
         cut = find_cut(talk, self._room().keep)
         if cut is None:
-            raise ModelError("there is nothing to compact yet", kind="nothing_to_compact")
+            raise ModelError(_("There is nothing to compact yet."), kind="nothing_to_compact")
         self.spent = {}
         self._screen.compacting(context_tokens(talk))
         summary = await self._summarise(cut, focus)
@@ -176,7 +177,9 @@ class Compactor:
             self.spent = added(self.spent, answer.usage)
         text = "\n".join(raw["text"] for raw in answer.content if raw.get("type") == "text")
         if answer.stop_reason != "end_turn" or not text.strip():
-            message = f"the model wrote no whole summary ({answer.stop_reason}); nothing changed"
+            message = _("the model wrote no whole summary ({reason}); nothing changed").format(
+                reason=answer.stop_reason
+            )
             raise ModelError(message, kind="no_summary")
         return text.strip()
 

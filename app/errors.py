@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from eventsourcing.persistence import PersistenceError
 
 from app.i18n import _
-from domain.errors import ConversationError
+from domain.errors import ConversationError, UnknownEntryError
 from infrastructure.errors import ModelError, StoreError
 
 if TYPE_CHECKING:
@@ -138,6 +138,9 @@ def explanation(error: BaseException) -> tuple[str, int] | None:
     match error:
         case AppError():
             return str(error), error.exit_code
+        case UnknownEntryError():
+            said = _("{version} is not an entry of this conversation")
+            return said.format(version=error.version), FAILED
         case StoreError() | ModelError() | ConversationError() | PersistenceError():
             return str(error) or type(error).__name__, FAILED
         case OSError():

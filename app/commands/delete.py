@@ -23,7 +23,7 @@ def command(store: str | None, *, reference: str, yes: bool) -> None:
     with bootstrap.conversations(settings(store=store)) as conversations:
         conversation_id = references.conversation_id(conversations, reference)
         if conversations.store is None:
-            raise AppError("this persistence module has no trash: nothing was deleted")
+            raise AppError(_("this persistence module has no trash: nothing was deleted"))
         if not yes:
             if sys.stdin is None or not sys.stdin.isatty():
                 raise UsageError(_("nobody is there to ask: give --yes to delete"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app import bootstrap, references
+from app.i18n import _
 from app.repl.plain import plain
 from app.settings import settings
 
@@ -45,11 +46,17 @@ def _object(done: Recovery) -> dict[str, object]:
 
 def _rows(done: Recovery) -> list[str]:
     """Say what was saved and lost, for people: a summary, then a row for each damaged place."""
-    lost = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in done.lost) or "nothing"
-    proofs = f"{done.proofs_kept} request proofs hold, {done.proofs_dropped} were dropped"
+    lost = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in done.lost) or _("nothing")
+    proofs = _("{kept} request proofs hold, {dropped} were dropped").format(
+        kept=done.proofs_kept, dropped=done.proofs_dropped
+    )
     rows = [
-        f"from {done.source}: {done.saved} events saved, {done.in_part} in part (as notes)",
-        f"lost versions: {lost}; {proofs}; the old file is as it was",
+        _("from {source}: {saved} events saved, {in_part} in part (as notes)").format(
+            source=done.source, saved=done.saved, in_part=done.in_part
+        ),
+        _("lost versions: {lost}; {proofs}; the old file is as it was").format(
+            lost=lost, proofs=proofs
+        ),
     ]
     for fate in done.fates:
         line = "" if fate.line is None else f"line {fate.line}"

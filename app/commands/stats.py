@@ -80,8 +80,8 @@ def text_of(found: dict[str, object]) -> str:
             events=found["events"], messages=found["messages"]
         ),
     ]
-    rows: list[tuple[str, object]] = [("total", found["total"])]
-    for group, title in (("models", ""), ("branches", "branch ending at ")):
+    rows: list[tuple[str, object]] = [(_("total"), found["total"])]
+    for group, title in (("models", ""), ("branches", _("branch ending at "))):
         items = found[group]
         assert isinstance(items, dict)
         if group == "models" or len(items) > 1:
@@ -94,7 +94,8 @@ def _row(name: str, used: object) -> str:
     tokens, cost, share = used["tokens"], used["cost"], used["cached_share"]
     read = tokens.get("cache_read_input_tokens", 0)
     sent = tokens.get("input_tokens", 0) + read + tokens.get("cache_creation_input_tokens", 0)
-    parts = [f"{sent:,} tokens in", f"{tokens.get('output_tokens', 0):,} out"]
+    out = tokens.get("output_tokens", 0)
+    parts = [_("{sent:,} tokens in, {out:,} out").format(sent=sent, out=out)]
     if share:
         parts.append(_("{share:.0%} from the cache").format(share=share))
     parts.append(

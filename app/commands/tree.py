@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app import bootstrap, references
+from app.i18n import _
 from app.repl.plain import plain
 from app.settings import settings
 from domain.projections.outline import outline
@@ -36,7 +37,7 @@ def line(row: Row, note: str = "") -> str:
     mark = "·" if row.is_compacted else "●" if row.is_on_path else "○"
     indent = "│ " * min(row.depth, _DEEPEST)
     label = f" [{row.label}]" if row.label else ""
-    leaf = " ◀ leaf" if row.is_leaf else ""
+    leaf = _(" ◀ leaf") if row.is_leaf else ""
     text = f"{row.version:6} {indent}{mark} {row.kind:10}{plain(label)}{note} {plain(row.text)}"
     room = _WIDTH - len(leaf)
     return (text if len(text) <= room else text[: room - 1] + "…") + leaf

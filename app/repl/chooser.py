@@ -23,6 +23,9 @@ from prompt_toolkit.layout import (
     VSplit,
     Window,
 )
+from prompt_toolkit.utils import get_cwidth
+
+from app.i18n import _
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -153,10 +156,10 @@ class Chooser(Generic[Value]):
     # -- the screen ----------------------------------------------------------------------------
 
     def _layout(self) -> Layout:
-        line = Dimension.exact(1)
+        line, search_for = Dimension.exact(1), _("  search: ")
         search = VSplit(
             [
-                Window(FormattedTextControl("  search: "), width=10, height=line),
+                Window(FormattedTextControl(search_for), width=get_cwidth(search_for), height=line),
                 Window(BufferControl(self._filter), height=line),
             ]
         )
@@ -194,7 +197,7 @@ class Chooser(Generic[Value]):
         )
 
     def _heading(self) -> FormattedText:
-        count = f" ({len(self._shown)} of {len(self._choices)})"
+        count = _(" ({shown} of {all})").format(shown=len(self._shown), all=len(self._choices))
         return FormattedText([("bold", self._title), ("ansibrightblack", count)])
 
     def _height(self) -> Dimension:
@@ -206,7 +209,7 @@ class Chooser(Generic[Value]):
 
     def _rows(self) -> FormattedText:
         if not self._shown:
-            return FormattedText([("ansibrightblack", "  (nothing matches)")])
+            return FormattedText([("ansibrightblack", _("  (nothing matches)"))])
         parts: list[tuple[str, str]] = []
         for number, each in enumerate(self._shown):
             is_here = number == self._place

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.completion import Completer, Completion
 
 from app import bootstrap
+from app.i18n import _
 from app.repl import slash
 from app.repl.plain import one_line, plain
 from domain.conversation import THINKING_LEVELS
@@ -81,11 +82,11 @@ class PromptCompleter(Completer):
                 talk = self._conversation()
                 yield from [] if talk is None else _entries(talk)
             case "new":
-                yield "compact", "begin from a summary of this one"
+                yield "compact", _("begin from a summary of this one")
             case "context":
-                yield "json", "the request itself"
+                yield "json", _("the request itself")
             case "log":
-                yield "follow", "new events as they come, until a key"
+                yield "follow", _("new events as they come, until a key")
 
     def _conversation(self) -> Conversation | None:
         talk = self._at_hand.conversation if self._at_hand else None
@@ -111,14 +112,14 @@ def _commands(name: str) -> Iterator[Completion]:
         if command.name.startswith(name):
             usage = f"/{command.name} {command.arguments}".strip()
             text = f"{command.name} " if command.arguments else command.name
-            yield Completion(text, -len(name), display=usage, display_meta=command.help)
+            yield Completion(text, -len(name), display=usage, display_meta=_(command.help))
 
 
 def _entries(talk: Conversation) -> Iterator[tuple[str, str]]:
     """Yield labels, then the newest prompts on the path by their versions."""
     for version, label in talk.labels.items():
         if " " not in label:
-            yield label, f"entry {version}"
+            yield label, _("entry {version}").format(version=version)
     prompts = [row for row in outline(talk) if row.kind == "user"]
     for row in reversed(prompts[-_MOST_ENTRIES:]):
         yield str(row.version), one_line(row.text, 60)

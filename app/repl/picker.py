@@ -95,7 +95,7 @@ class Picker:
                     archive = partial(_archive, archived=not row.archived)
                     self._conversations.open(row.id).record(archive)
                     return view._replace(
-                        said="brought back" if row.archived else "archived; Tab shows it"
+                        said=_("brought back") if row.archived else _("archived; Tab shows it")
                     )
                 case "delete":
                     return view._replace(said=await self._delete(row))
@@ -108,9 +108,9 @@ class Picker:
 
     async def _delete(self, row: Row) -> str:
         if row.id == self._current:
-            return "this is the conversation at hand: not deleted"
+            return _("this is the conversation at hand: not deleted")
         if self._conversations.store is None:
-            return "deleting needs a store of files"
+            return _("deleting needs a store of files")
         title = one_line(row.title, 60)
         if (
             await ask_line(_("Move “{title}” to the trash? [y/N] ").format(title=title)) or ""
@@ -118,7 +118,7 @@ class Picker:
             "y",
             "yes",
         ):
-            return "not deleted"
+            return _("not deleted")
         path = self._conversations.store.trash(row.id)
         return _("moved to {path}").format(path=plain(str(path)))
 
@@ -161,5 +161,5 @@ def _choice(row: Row, *, everywhere: bool) -> Choice[UUID]:
     if everywhere:
         text += " " * max(64 - get_cwidth(text), 2) + plain(row.cwd or "?")
     if row.archived:
-        text += "  (archived)"
+        text += _("  (archived)")
     return Choice(row.id, text, "ansibrightblack" if row.archived else "")

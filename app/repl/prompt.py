@@ -21,6 +21,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.styles import Style
 
+from app.i18n import _
 from app.repl.completion import is_completable
 from domain.text import valid
 from infrastructure.jsonl.disk import make_folder
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 PROMPT = "leftfold> "
 _CONTINUATION = "…"
-_LEAVE_HINT = "Ctrl+C again leaves"
 _SECONDS_OF_TYPEAHEAD = 0.25
 _PIECE = 65536
 _SECONDS_FOR_AN_ESCAPE = 0.2
@@ -182,7 +182,7 @@ class TerminalPrompts:
 
     def _hint(self) -> FormattedText:
         is_shown = self._is_leaving and not self._session.app.is_done
-        return FormattedText([("ansigray", _LEAVE_HINT if is_shown else "")])
+        return FormattedText([("ansigray", _("Ctrl+C again leaves") if is_shown else "")])
 
     def _stay(self, _buffer: object) -> None:
         self._is_leaving = False

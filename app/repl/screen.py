@@ -24,7 +24,7 @@ from app.repl.console import is_fancy, say
 from app.repl.markdown_stream import MarkdownStream
 from app.repl.plain import one_line, plain
 from app.repl.tool_view import show_output, text_of
-from app.repl.transcript_view import PROMPT_MARK
+from app.repl.transcript_view import PROMPT_MARK, thought
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -340,7 +340,7 @@ class RichScreen:
             case "thinking":
                 text = "".join(self._block.thinking)[-4000:]
                 yield Tail(Text(text, style="dim italic"), _THINKING_LINES)
-                yield _spinner("thinking", self._block.since, now)
+                yield _spinner(_("thinking"), self._block.since, now)
             case "tool_use":
                 size = (
                     _(" {size:,} characters").format(size=self._block.size)
@@ -359,7 +359,7 @@ class RichScreen:
 
     def _typed_meanwhile(self) -> Iterator[RenderableType]:
         for text in self._queued:
-            yield _cropped(Text(f"queued: {_flat(text)}", style="dim"))
+            yield _cropped(Text(_("queued: {text}").format(text=_flat(text)), style="dim"))
         if self._queued:
             yield _cropped(Text(_("  (Alt+Up takes the last one back)"), style="dim"))
         if self._typed:
@@ -488,9 +488,9 @@ def _folded(block: _Block, now: float) -> str:
     """Return the one line that stays of thinking."""
     text = "".join(block.thinking).strip()
     count = text.count("\n") + 1 if text else 0
-    size = ("", _(" · 1 line"))[count] if count <= 1 else _(" · {count} lines").format(count=count)
     elapsed = now - block.since
-    return f"∴ thought{f' for {_duration(elapsed)}' if elapsed >= _SLOW else ''}{size}"
+    time = _(" for {time}").format(time=_duration(elapsed)) if elapsed >= _SLOW else ""
+    return thought(count, time)
 
 
 def _duration(seconds: float) -> str:

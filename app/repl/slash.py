@@ -132,6 +132,12 @@ async def _model(repl: Repl, arguments: str) -> None:
 
 async def _thinking(repl: Repl, arguments: str) -> None:
     if arguments:
+        if arguments.lower() not in THINKING_LEVELS:
+            raise InvalidCommandError(
+                _("{level!r} is not a thinking level: {choices}.").format(
+                    level=arguments, choices=", ".join(THINKING_LEVELS)
+                )
+            )
         repl.at_hand.record(lambda talk: talk.change_thinking_level(arguments.lower()))
     level = repl.at_hand.conversation.thinking_level or "off"
     repl.say(
@@ -190,14 +196,28 @@ def _context_rows(talk: Conversation, request: JsonObject, window: int) -> Itera
     live = live_entries(talk, talk.leaf)
     summary = sum(entry_tokens(entry) for entry in live if isinstance(entry, Compacted))
     messages = max(estimate(request.get("messages", ())) - summary, 0)
-    tools = ", ".join(str(tool.get("name")) for tool in request.get("tools", ())) or "none"
+    tools = ", ".join(str(tool.get("name")) for tool in request.get("tools", ()))
     total = context_tokens(talk)
-    yield f"model     {request['model']}"
-    yield f"system    {estimate(request.get('system', '')):9,} tokens"
-    yield f"tools     {estimate(request.get('tools', ())):9,} tokens  {tools}"
-    yield f"summary   {summary:9,} tokens"
-    yield f"messages  {messages:9,} tokens  {talk.message_count():,} on the path"
-    yield f"in all    {total:9,} tokens  {total / window:.1%} of {window:,}"
+    on_path = _("{count:,} on the path").format(count=talk.message_count())
+    share = _("{share:.1%} of {window:,}").format(share=total / window, window=window)
+    rows = [
+        (_("system"), estimate(request.get("system", "")), ""),
+        (_("tools"), estimate(request.get("tools", ())), tools or _("none")),
+        (_("summary"), summary, ""),
+        (_("messages"), messages, on_path),
+        (_("in all"), total, share),
+    ]
+    yield f"{_column(_('model'))}{request['model']}"
+    for name, tokens, more in rows:
+        counted = _("{tokens:9,} tokens").format(tokens=tokens)
+        yield f"{_column(name)}{counted}  {more}".rstrip()
+
+
+def _column(name: str) -> str:
+    """Return the name of a part as wide as all of them are on the screen."""
+    from prompt_toolkit.utils import get_cwidth  # noqa: PLC0415 - only here
+
+    return name + " " * (10 - get_cwidth(name))
 
 
 async def _show(repl: Repl, arguments: str) -> None:

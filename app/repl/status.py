@@ -14,6 +14,7 @@ from prompt_toolkit.application import get_app
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.utils import get_cwidth
 
+from app.i18n import _
 from app.repl.plain import one_line
 from domain.compaction import context_tokens
 from domain.projections.usage import usage_of
@@ -109,11 +110,15 @@ class Spent(NamedTuple):
 
 def parts(talk: Conversation, facts: Facts | None) -> list[str]:
     """Return what there is to say, the most important first."""
-    said = [one_line(talk.model or "no model", _LONGEST_NAME)]
+    said = [one_line(talk.model or _("no model"), _LONGEST_NAME)]
     if facts is not None:
-        said.append(f"{_short(facts.tokens)}/{_short(facts.window)} tokens ({_share(facts)})")
+        said.append(
+            _("{tokens}/{window} tokens ({share})").format(
+                tokens=_short(facts.tokens), window=_short(facts.window), share=_share(facts)
+            )
+        )
     if talk.thinking_level not in (None, "off"):
-        said.append(f"thinking {talk.thinking_level}")
+        said.append(_("thinking {level}").format(level=talk.thinking_level))
     if facts is not None and facts.cost:
         said.append(f"${facts.cost:.4f}" if facts.cost < 1 else f"${facts.cost:.2f}")
     if talk.leaf in talk.labels:

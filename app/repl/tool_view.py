@@ -6,6 +6,7 @@ import difflib
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from app.i18n import _
 from app.repl.console import is_fancy, say
 from app.repl.plain import one_line, plain
 
@@ -85,7 +86,7 @@ def shorten(lines: Sequence[Line], most: int) -> list[Line]:
         return list(lines)
     head = most // 2
     tail = most - head - 1
-    left_out = Line(f"… +{len(lines) - head - tail:,} lines", "yellow dim")
+    left_out = Line(_("… +{count:,} lines").format(count=len(lines) - head - tail), "yellow dim")
     return [*lines[:head], left_out, *lines[-tail:]]
 
 

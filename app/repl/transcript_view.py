@@ -68,8 +68,7 @@ def _item_lines(item: Item, names: dict[str, str], width: int) -> Iterator[Line]
         case "assistant":
             yield Line(item.text, _MARKDOWN)
         case "thinking":
-            count = item.text.count("\n") + 1
-            yield Line(f"∴ thought · {count} line{'' if count == 1 else 's'}", "dim italic")
+            yield Line(thought(item.text.count("\n") + 1), "dim italic")
         case "tool_use":
             arguments = item.data.get("input")
             summary = summary_of(item.text, arguments if isinstance(arguments, dict) else {})
@@ -81,13 +80,19 @@ def _item_lines(item: Item, names: dict[str, str], width: int) -> Iterator[Line]
         case "gap":
             yield Line(f"⚠ {plain(item.text)}", "yellow")
         case "summary":
-            yield Line("▽ summary of what came before", "cyan")
+            yield Line(_("▽ summary of what came before"), "cyan")
             yield Line(item.text, _MARKDOWN)
         case "note":
             yield Line(f"✎ {plain(str(item.data.get('kind', 'note')))}", "cyan")
             yield Line(plain(item.text))
         case _:
             yield Line(f"· {plain(item.text)}", "dim")
+
+
+def thought(lines: int, time: str = "") -> str:
+    """Return the one line that stays of thinking: how much it was, and in *time* how long."""
+    size = ("", _(" · 1 line"))[lines] if lines <= 1 else _(" · {count} lines").format(count=lines)
+    return _("∴ thought") + time + size
 
 
 def _prompt(text: str) -> str:

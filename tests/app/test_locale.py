@@ -10,6 +10,8 @@ import pytest
 from app.i18n import language
 from tests.app.messages import MO, clicks_own, compiled, messages_of_code, translations
 from tests.app.programs import MAIN, PATIENCE, ROOT, Program
+from tests.app.repl.terminal import ESC, PROMPT, Person
+from tests.server import ScriptedServer, call, reply
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
@@ -41,7 +43,12 @@ def test_the_translations_are_chinese(catalogue):
     """But for what is made of names alone."""
     plain = {text for text, chinese in catalogue.items() if text and not CHINESE.search(chinese)}
 
-    assert plain <= {"leftfold {version} · {model} · {cwd}"}
+    assert plain <= {
+        "leftfold {version} · {model} · {cwd}",
+        "{tokens}/{window} tokens ({share})",
+        " ({shown} of {all})",
+        " for {time}",
+    }
 
 
 def test_the_compiled_catalogue_is_up_to_date(catalogue):
@@ -140,3 +147,51 @@ def test_a_person_talks_to_it_in_chinese(program):
     child.close()
 
     assert child.exitstatus == 0
+
+
+ENGLISH = re.compile(r"[a-z]{2,},? [a-z]{2,}")
+OTHERS = re.compile(r"(assistant|result) .*|bash, read, write, edit|off, low.*max")
+READY = rf"{PROMPT}\s*\nclaude\S+ · \S* token（\d+%）.*$"
+QUESTION = r"理由 *$"
+
+
+def test_a_session_shows_nothing_of_ours_in_english(tmp_path):
+    """What it shows, screen by screen: the model and its tools speak Chinese here, too."""
+    calls = [reply(call("bash", command=f"echo {word}")) for word in "一二三四"]
+    with ScriptedServer([step for each in calls for step in (each, reply("好。"))]) as server:
+        person = Person(
+            tmp_path, server, size=(60, 110), answers=True, LC_ALL="", LANG="zh_CN.UTF-8"
+        )
+        screens = [person.shows("显示命令", READY)]
+
+        def does(keys, *patterns):
+            person.presses(keys)
+            screens.append(person.shows(*patterns))
+
+        does("/help\r", "同样退出", READY)
+        does("/hlep\r", "没有命令 /hlep", READY)
+        for word, answer in zip("一二三四", "ynra", strict=True):
+            does(f"第{word}个\r", f"允许 .*echo {word}", QUESTION)
+            person.presses(answer)
+            if answer == "r":
+                does("", "为什么不")
+                person.presses("太早了\r")
+            does("", READY)
+        does("/context\r", "合计", READY)
+        does("/stats\r", "工具调用", READY)
+        does("/label 好\r", "标签", READY)
+        does("/name 名字\r", "名为", READY)
+        does("/thinking 深\r", "不是思考级别", READY)
+        does("/tree\r", "搜索", "叶子", "Esc 退出")
+        does("zzz", "没有匹配项")
+        does(ESC, READY)
+        does("/resume\r", "搜索", "Esc 退出")
+        does(ESC, READY)
+        does("\x03", "再按一次 Ctrl")
+        person.presses("q\r")
+        code, shown = person.ended()
+
+    lines = {line for screen in [*screens, shown] for line in screen.split("\n")}
+    assert {line for line in lines if ENGLISH.search(OTHERS.sub("", line))} == set()
+    assert "继续此对话：leftfold -r" in shown
+    assert code == 0

@@ -27,9 +27,10 @@ ESC, UP, DOWN, LEFT, RIGHT, ALT_UP, ENTER, CTRL_C, CTRL_D = (
 
 
 class _Emulator:
-    """Where pexpect logs what it reads: a terminal."""
+    """Where pexpect logs what it reads: a terminal, which answers what it is asked by *answer*."""
 
-    def __init__(self, screen):
+    def __init__(self, screen, answer):
+        screen.write_process_input = answer
         self._stream = pyte.Stream(screen)
 
     def write(self, text):
@@ -40,11 +41,18 @@ class _Emulator:
 
 
 class Person(Program):
-    """A person at a terminal that understands no cursor position requests."""
+    """A person at a terminal. It says where the cursor is only if it *answers*.
 
-    def __init__(self, folder, server=None, *arguments, size=(40, 100), **environment):
-        super().__init__(folder, server, **{"PROMPT_TOOLKIT_NO_CPR": "1", **environment})
-        self.size = size
+    prompt_toolkit asks, and shows a status line only below a prompt whose place it knows; a
+    terminal that answers must be looked at (`shows`) all the time.
+    """
+
+    def __init__(
+        self, folder, server=None, *arguments, size=(40, 100), answers=False, **environment
+    ):
+        silence = {} if answers else {"PROMPT_TOOLKIT_NO_CPR": "1"}
+        super().__init__(folder, server, **silence, **environment)
+        self.size, self.answers = size, answers
         self.child = None
         self.starts(*arguments)
 
@@ -58,11 +66,12 @@ class Person(Program):
             env=self.environment,
             encoding="utf-8",
             dimensions=self.size,
-            timeout=PATIENCE,
+            timeout=float(os.environ.get("PAT", PATIENCE)),
         )
         lines, columns = self.size
         self.screen = pyte.Screen(columns, lines)
-        self.child.logfile_read = _Emulator(self.screen)
+        answer = self.child.send if self.answers else lambda _: None
+        self.child.logfile_read = _Emulator(self.screen, answer)
 
     def waits(self, *patterns):
         """Wait for what is shown; return what came before it."""
