@@ -8,28 +8,33 @@ NO_COLOR) everything is printed as it comes, and nothing moves.
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
-from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
-from rich.cells import cell_len
-from rich.live import Live
-from rich.segment import Segment
 from rich.text import Text
 
 from app.i18n import _
 from app.repl.console import is_fancy, say
 from app.repl.markdown_stream import MarkdownStream
 from app.repl.plain import one_line, plain
+from app.repl.region import Region, Tail
 from app.repl.tool_view import show_output, text_of
-from app.repl.transcript_view import PROMPT_MARK, thought
+from app.repl.transcript_view import PROMPT_MARK
+from app.repl.under_way import (
+    Block,
+    Running,
+    cropped,
+    end_in_cells,
+    end_of,
+    flat,
+    folded,
+    spinner,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.console import Console, RenderableType
 
     from app.ports import ToolOutput
     from domain.events import TurnError
@@ -40,11 +45,7 @@ STOPS = {
     "model_context_window_exceeded": "The conversation has filled the model's context window.",
     "refusal": "The model declined to answer.",
 }
-_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-_SECONDS_A_FRAME = 0.1
-_SLOW = 1.0  # seconds after which a spinner says how long it has been
 _THINKING_LINES = 5
-_LINES_KEPT_FREE = 4
 _ERROR_WIDTH = 600
 
 
@@ -67,26 +68,6 @@ class ReplScreen(Protocol):
         """Call *on_answer* whenever an answer begins."""
 
 
-@dataclass
-class _Running:
-    """A tool that runs: since when, and the last line that it printed."""
-
-    summary: str
-    since: float
-    last_line: str = ""
-
-
-@dataclass
-class _Block:
-    """The content block that is arriving."""
-
-    kind: str = ""
-    name: str = ""
-    since: float = 0.0
-    size: int = 0
-    thinking: list[str] = field(default_factory=list)
-
-
 class RichScreen:
     """Shows turns on *console*; *clock* counts seconds."""
 
@@ -96,8 +77,8 @@ class RichScreen:
         self._fancy = is_fancy(console)
         self._region = Region(console, self._under_way) if self._fancy else None
         self._markdown = MarkdownStream()
-        self._block = _Block()
-        self._running: dict[str, _Running] = {}
+        self._block = Block()
+        self._running: dict[str, Running] = {}
         self._waiting_since: float | None = None
         self._line_is_open = False  # plain mode: text is being written …
         self._line_ends = False  # … and what was written last ended a line
@@ -139,7 +120,7 @@ class RichScreen:
     def tool_started(self, call: ToolUseBlock, summary: str) -> None:
         """A tool begins to run."""
         self._waiting_since = None
-        self._running[call.id] = _Running(plain(summary).replace("\n", " ⏎ "), self._clock())
+        self._running[call.id] = Running(plain(summary).replace("\n", " ⏎ "), self._clock())
         if not self._fancy:
             self._name_call(call.id)
         self._draw(now=True)
@@ -238,7 +219,7 @@ class RichScreen:
         kind = str(start.get("type"))
         self._waiting_since = None
         name = plain(str(start.get("name") or kind))
-        self._block = _Block(kind, name=name, since=self._clock())
+        self._block = Block(kind, name=name, since=self._clock())
         self._add({**start, "type": f"{kind}_delta"})
 
     def _add(self, delta: JsonObject) -> None:
@@ -258,11 +239,11 @@ class RichScreen:
 
     def _end_block(self) -> None:
         """Print what is left of the block that was arriving."""
-        block, self._block = self._block, _Block()
+        block, self._block = self._block, Block()
         if rest := self._markdown.finish():
             self._print(_markdown(rest))
         if block.kind in ("thinking", "redacted_thinking"):
-            self._say(_folded(block, self._clock()), "dim italic")
+            self._say(folded(block, self._clock()), "dim italic")
         elif block.kind not in ("", "text", "tool_use"):
             self._say(f"· {block.name}", "dim")
         if block.kind:
@@ -336,173 +317,38 @@ class RichScreen:
         match self._block.kind:
             case "text":
                 if self._markdown.tail.strip():
-                    yield Tail(_markdown(_end_of(self._markdown.tail, self._console.height)))
+                    yield Tail(_markdown(end_of(self._markdown.tail, self._console.height)))
             case "thinking":
                 text = "".join(self._block.thinking)[-4000:]
                 yield Tail(Text(text, style="dim italic"), _THINKING_LINES)
-                yield _spinner(_("thinking"), self._block.since, now)
+                yield spinner(_("thinking"), self._block.since, now)
             case "tool_use":
                 size = (
                     _(" {size:,} characters").format(size=self._block.size)
                     if self._block.size
                     else ""
                 )
-                yield _spinner(f"{self._block.name} …{size}", self._block.since, now)
+                yield spinner(f"{self._block.name} …{size}", self._block.since, now)
         for running in self._running.values():
             summary = one_line(running.summary, max(self._console.width - 28, 20))
-            yield _spinner(summary, running.since, now, "bold")
+            yield spinner(summary, running.since, now, "bold")
             if running.last_line:
-                yield _cropped(Text(f"  {running.last_line}", style="dim"))
+                yield cropped(Text(f"  {running.last_line}", style="dim"))
         if self._waiting_since is not None:
-            yield _spinner("", self._waiting_since, now)
+            yield spinner("", self._waiting_since, now)
         yield from self._typed_meanwhile()
 
     def _typed_meanwhile(self) -> Iterator[RenderableType]:
         for text in self._queued:
-            yield _cropped(Text(_("queued: {text}").format(text=_flat(text)), style="dim"))
+            yield cropped(Text(_("queued: {text}").format(text=flat(text)), style="dim"))
         if self._queued:
-            yield _cropped(Text(_("  (Alt+Up takes the last one back)"), style="dim"))
+            yield cropped(Text(_("  (Alt+Up takes the last one back)"), style="dim"))
         if self._typed:
             room = max(self._console.width - 4, 10)
-            yield Text.assemble(("» ", "cyan"), _end_in_cells(_flat(self._typed), room), "▏")
-
-
-class Tail:
-    """The last *most* lines of a renderable: as many as fit, where nothing is said."""
-
-    def __init__(self, renderable: RenderableType, most: int | None = None) -> None:
-        self._renderable = renderable
-        self._most = most
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render all, keep the end."""
-        most = min(self._most or console.height, max(console.height - _LINES_KEPT_FREE, 1))
-        lines = console.render_lines(self._renderable, options.update(height=None), pad=False)
-        for line in lines[-most:]:
-            yield from line
-            yield Segment.line()
-
-
-class Region:
-    """The lines below everything printed that are drawn again and again while work goes on."""
-
-    def __init__(self, console: Console, content: Callable[[], Iterator[RenderableType]]) -> None:
-        self._console = console
-        self._content = content
-        self._live: Live | None = None
-        self._tick: asyncio.TimerHandle | None = None
-        self._drawn = 0.0
-
-    def draw(self, *, now: bool = False, is_idle: bool = False) -> None:
-        """Draw what is under way; not more often than the eye sees, unless it must be *now*."""
-        if is_idle and self._live is None:
-            return
-        if self._live is None:
-            self._live = Live(
-                console=self._console,
-                get_renderable=self._renderable,
-                auto_refresh=False,
-                transient=True,
-                redirect_stdout=False,
-                redirect_stderr=False,
-                vertical_overflow="crop",
-            )
-            self._live.start()
-            self._schedule()
-        elif not now and monotonic() - self._drawn < _SECONDS_A_FRAME:
-            return
-        self._drawn = monotonic()
-        self._live.refresh()
-
-    def close(self) -> None:
-        """Take the region off the screen."""
-        if self._tick is not None:
-            self._tick.cancel()
-            self._tick = None
-        if self._live is not None:
-            self._content, content = lambda: iter(()), self._content
-            self._live.stop()
-            self._live, self._content = None, content
-
-    def _schedule(self) -> None:
-        with suppress(RuntimeError):  # no event loop, no animation
-            loop = asyncio.get_running_loop()
-            self._tick = loop.call_later(_SECONDS_A_FRAME, self._on_tick)
-
-    def _on_tick(self) -> None:
-        self._schedule()
-        self.draw()
-
-    def _renderable(self) -> RenderableType:
-        return Stack(list(self._content()))
-
-
-class Stack:
-    """Renderables one below the other, cut at the top to what the screen has room for."""
-
-    def __init__(self, parts: list[RenderableType]) -> None:
-        self._parts = parts
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render the end of it."""
-        lines = [line for part in self._parts for line in console.render_lines(part, pad=False)]
-        room = max(console.height - 1, 1)
-        for number, line in enumerate(lines[-room:]):
-            if number:
-                yield Segment.line()
-            yield from line
+            yield Text.assemble(("» ", "cyan"), end_in_cells(flat(self._typed), room), "▏")
 
 
 def _markdown(text: str) -> RenderableType:
     from app.repl.markdown import Markdown  # noqa: PLC0415 - not before there is an answer
 
     return Markdown(text)
-
-
-def _spinner(text: str, since: float, now: float, style: str = "") -> Text:
-    elapsed = now - since
-    frame = _FRAMES[int(elapsed / _SECONDS_A_FRAME) % len(_FRAMES)]
-    seconds = f"{_duration(elapsed)}" if elapsed >= _SLOW else ""
-    hint = _("  Esc stops") if elapsed >= 2 * _SLOW else ""
-    parts = [(f"{frame} ", "cyan"), (text, style), (f" {seconds}{hint}", "dim")]
-    return _cropped(Text.assemble(*parts))
-
-
-def _flat(text: str) -> str:
-    return plain(text).replace("\n", " ⏎ ").expandtabs(1)
-
-
-def _end_in_cells(text: str, room: int) -> str:
-    """Return the end of *text* that fits *room* cells."""
-    while cell_len(text) > room:
-        text = text[max(1, (cell_len(text) - room) // 2) :]
-    return text
-
-
-def _cropped(text: Text) -> Text:
-    text.no_wrap, text.overflow = True, "ellipsis"
-    return text
-
-
-def _folded(block: _Block, now: float) -> str:
-    """Return the one line that stays of thinking."""
-    text = "".join(block.thinking).strip()
-    count = text.count("\n") + 1 if text else 0
-    elapsed = now - block.since
-    time = _(" for {time}").format(time=_duration(elapsed)) if elapsed >= _SLOW else ""
-    return thought(count, time)
-
-
-def _duration(seconds: float) -> str:
-    whole = int(seconds)
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes}m {rest:02}s" if minutes else f"{rest}s"
-
-
-def _end_of(tail: str, height: int) -> str:
-    """Return enough of a long unfinished block to fill the screen; a fence keeps its first line."""
-    lines = tail.split("\n")
-    if len(lines) <= 3 * height:
-        return tail
-    first = [lines[0]] if lines[0].lstrip().startswith(("```", "~~~")) else []
-    return "\n".join([*first, *lines[-2 * height :]])

@@ -66,7 +66,7 @@ class Person(Program):
             env=self.environment,
             encoding="utf-8",
             dimensions=self.size,
-            timeout=float(os.environ.get("PAT", PATIENCE)),
+            timeout=PATIENCE,
         )
         lines, columns = self.size
         self.screen = pyte.Screen(columns, lines)

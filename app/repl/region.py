@@ -1,0 +1,105 @@
+"""The lines below everything that is printed: drawn again and again, never too many to be seen."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from rich.live import Live
+from rich.segment import Segment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+
+SECONDS_A_FRAME = 0.1
+_LINES_KEPT_FREE = 4
+
+
+class Region:
+    """The lines below everything printed that are drawn again and again while work goes on."""
+
+    def __init__(self, console: Console, content: Callable[[], Iterator[RenderableType]]) -> None:
+        self._console = console
+        self._content = content
+        self._live: Live | None = None
+        self._tick: asyncio.TimerHandle | None = None
+        self._drawn = 0.0
+
+    def draw(self, *, now: bool = False, is_idle: bool = False) -> None:
+        """Draw what is under way; not more often than the eye sees, unless it must be *now*."""
+        if is_idle and self._live is None:
+            return
+        if self._live is None:
+            self._live = Live(
+                console=self._console,
+                get_renderable=self._renderable,
+                auto_refresh=False,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+                vertical_overflow="crop",
+            )
+            self._live.start()
+            self._schedule()
+        elif not now and monotonic() - self._drawn < SECONDS_A_FRAME:
+            return
+        self._drawn = monotonic()
+        self._live.refresh()
+
+    def close(self) -> None:
+        """Take the region off the screen."""
+        if self._tick is not None:
+            self._tick.cancel()
+            self._tick = None
+        if self._live is not None:
+            self._content, content = lambda: iter(()), self._content
+            self._live.stop()
+            self._live, self._content = None, content
+
+    def _schedule(self) -> None:
+        with suppress(RuntimeError):  # no event loop, no animation
+            loop = asyncio.get_running_loop()
+            self._tick = loop.call_later(SECONDS_A_FRAME, self._on_tick)
+
+    def _on_tick(self) -> None:
+        self._schedule()
+        self.draw()
+
+    def _renderable(self) -> RenderableType:
+        return Stack(list(self._content()))
+
+
+class Stack:
+    """Renderables one below the other, cut at the top to what the screen has room for."""
+
+    def __init__(self, parts: list[RenderableType]) -> None:
+        self._parts = parts
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render the end of it."""
+        lines = [line for part in self._parts for line in console.render_lines(part, pad=False)]
+        room = max(console.height - 1, 1)
+        for number, line in enumerate(lines[-room:]):
+            if number:
+                yield Segment.line()
+            yield from line
+
+
+class Tail:
+    """The last *most* lines of a renderable: as many as fit, where nothing is said."""
+
+    def __init__(self, renderable: RenderableType, most: int | None = None) -> None:
+        self._renderable = renderable
+        self._most = most
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render all, keep the end."""
+        most = min(self._most or console.height, max(console.height - _LINES_KEPT_FREE, 1))
+        lines = console.render_lines(self._renderable, options.update(height=None), pad=False)
+        for line in lines[-most:]:
+            yield from line
+            yield Segment.line()

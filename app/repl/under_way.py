@@ -1,0 +1,88 @@
+"""How what is under way looks: the block that is arriving, the tools that run, what is typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from app.i18n import _
+from app.repl.plain import plain
+from app.repl.region import SECONDS_A_FRAME
+from app.repl.transcript_view import thought
+
+_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_SLOW = 1.0  # seconds after which a spinner says how long it has been
+
+
+@dataclass
+class Running:
+    """A tool that runs: since when, and the last line that it printed."""
+
+    summary: str
+    since: float
+    last_line: str = ""
+
+
+@dataclass
+class Block:
+    """The content block that is arriving."""
+
+    kind: str = ""
+    name: str = ""
+    since: float = 0.0
+    size: int = 0
+    thinking: list[str] = field(default_factory=list)
+
+
+def spinner(text: str, since: float, now: float, style: str = "") -> Text:
+    """Return a line that moves, with how long it has been once that is worth saying."""
+    elapsed = now - since
+    frame = _FRAMES[int(elapsed / SECONDS_A_FRAME) % len(_FRAMES)]
+    seconds = f"{_duration(elapsed)}" if elapsed >= _SLOW else ""
+    hint = _("  Esc stops") if elapsed >= 2 * _SLOW else ""
+    parts = [(f"{frame} ", "cyan"), (text, style), (f" {seconds}{hint}", "dim")]
+    return cropped(Text.assemble(*parts))
+
+
+def flat(text: str) -> str:
+    """Return *text* made plain, on one line."""
+    return plain(text).replace("\n", " ⏎ ").expandtabs(1)
+
+
+def end_in_cells(text: str, room: int) -> str:
+    """Return the end of *text* that fits *room* cells."""
+    while cell_len(text) > room:
+        text = text[max(1, (cell_len(text) - room) // 2) :]
+    return text
+
+
+def cropped(text: Text) -> Text:
+    """Return *text*, to end in an ellipsis where the screen ends."""
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
+
+
+def folded(block: Block, now: float) -> str:
+    """Return the one line that stays of thinking."""
+    text = "".join(block.thinking).strip()
+    count = text.count("\n") + 1 if text else 0
+    elapsed = now - block.since
+    time = _(" for {time}").format(time=_duration(elapsed)) if elapsed >= _SLOW else ""
+    return thought(count, time)
+
+
+def _duration(seconds: float) -> str:
+    whole = int(seconds)
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes}m {rest:02}s" if minutes else f"{rest}s"
+
+
+def end_of(tail: str, height: int) -> str:
+    """Return enough of a long unfinished block to fill the screen; a fence keeps its first line."""
+    lines = tail.split("\n")
+    if len(lines) <= 3 * height:
+        return tail
+    first = [lines[0]] if lines[0].lstrip().startswith(("```", "~~~")) else []
+    return "\n".join([*first, *lines[-2 * height :]])
