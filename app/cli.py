@@ -6,6 +6,7 @@ neither for the SDK nor for the prompt.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -14,6 +15,12 @@ from typing import Any, NoReturn
 import click
 
 from app.i18n import _, is_english
+
+_SELDOM = 100_000
+"""Objects that are made until garbage is looked for: more than there are when the prompt is drawn.
+
+Modules and events stay; to look through them again and again takes a fifteenth of the start.
+"""
 
 COMMANDS = {
     "list": "List the conversations of this directory, newest first.",
@@ -123,6 +130,7 @@ def leftfold(ctx: click.Context, /, **flags: Any) -> None:
 
 def main() -> NoReturn:
     """Run the command line; errors are a line or two, and a traceback only if it is asked for."""
+    gc.set_threshold(_SELDOM)
     try:
         is_english()  # click's own messages, too
         code = leftfold.main(prog_name="leftfold", standalone_mode=False)

@@ -221,20 +221,28 @@ FOR_PEOPLE = {"prompt_toolkit", "rich", "asyncio", "ssl"}
 """What only a person at a terminal is shown with."""
 
 UNTIL_THE_PROMPT = """
-import json, os, sys, threading
+import gc, json, os, sys, threading
 from pathlib import Path
 from prompt_toolkit.renderer import Renderer
 
 def render(*args, **more):
     draw(*args, **more)
-    found = {"modules": list(sys.modules), "threads": threading.active_count()}
+    found = {
+        "modules": list(sys.modules),
+        "threads": threading.active_count(),
+        "collections": collections() - before,
+    }
     Path(written).write_text(json.dumps(found))
     os._exit(0)
+
+def collections():
+    return sum(generation["collections"] for generation in gc.get_stats())
 
 written = sys.argv.pop(1)
 draw, Renderer.render = Renderer.render, render
 
 from app.cli import main
+before = collections()
 main()
 """
 """The program as it is, up to the moment when its first prompt stands on the screen."""
@@ -251,7 +259,7 @@ def imported(tmp_path, *args):
 
 
 def at_the_prompt(tmp_path, *args):
-    """Return the modules that are imported when the prompt is on the screen, and the threads."""
+    """Return what there is when the prompt is on the screen, the modules as a set."""
     written = tmp_path / "found.json"
     pexpect.run(
         shlex.join([sys.executable, "-c", UNTIL_THE_PROMPT, str(written), *args]),
@@ -260,7 +268,7 @@ def at_the_prompt(tmp_path, *args):
         timeout=60,
     )
     found = json.loads(written.read_text())
-    return set(found["modules"]), found["threads"]
+    return found | {"modules": set(found["modules"])}
 
 
 def test_the_help_imports_neither_the_domain_nor_a_command(tmp_path):
@@ -288,12 +296,14 @@ def test_looking_at_logs_imports_nothing_slow_and_nothing_for_a_terminal(folder,
 
 
 def test_before_its_prompt_is_on_the_screen_the_repl_imports_nothing_slow(folder, tmp_path):
-    modules, threads = at_the_prompt(tmp_path, "--store", str(folder), "--offline")
+    found = at_the_prompt(tmp_path, "--store", str(folder), "--offline")
+    modules = found["modules"]
 
     assert {"app.repl.prompt", "app.repl.status"} <= modules
     assert modules.isdisjoint(SLOW | {"infrastructure.model.offline_server"})
     assert len(modules) < 560
-    assert threads == 1  # what is imported in the background begins after that
+    assert found["threads"] == 1  # what is imported in the background begins after that
+    assert found["collections"] <= 1  # of garbage: looked for among modules, there is none
 
 
 @pytest.mark.parametrize("name", COMMANDS)
