@@ -388,19 +388,21 @@ class Conversation(BaseAggregate[UUID]):
         for entry in self.backwards(self.leaf):
             if not isinstance(entry, MessageAppended):
                 continue
-            if entry.view.role == "assistant":
+            said = entry.said
+            if said.role == "assistant":
                 open_calls: dict[str, ToolUseBlock] = {}
-                for call in entry.view.tool_uses:
-                    if call.id not in answered:
-                        open_calls.setdefault(call.id, call)
+                if not {call["id"] for call in said.tool_uses} <= answered:
+                    for call in entry.view.tool_uses:  # which may run: typed, and validated
+                        if call.id not in answered:
+                            open_calls.setdefault(call.id, call)
                 return entry.originator_version, tuple(open_calls.values())
-            answered.update(result.tool_use_id for result in entry.view.tool_results)
+            answered.update(result["tool_use_id"] for result in said.tool_results)
         return 0, ()
 
     def _newest_answer(self, leaf: Version | None) -> Version | None:
         """Return the newest assistant message on the path to *leaf*."""
         for entry in self.backwards(leaf):
-            if isinstance(entry, MessageAppended) and entry.view.role == "assistant":
+            if isinstance(entry, MessageAppended) and entry.said.role == "assistant":
                 return entry.originator_version
         return None
 
