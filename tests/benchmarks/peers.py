@@ -6,19 +6,20 @@
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 PEERS = {
     "limit": [],
     "eventsourcing_sqlite": ["eventsourcing"],
-    "openai_agents": ["openai-agents"],
+    "openai_agents": ["openai-agents", "aiosqlite"],
     "strands": ["strands-agents"],
     "langgraph": ["langgraph", "langgraph-checkpoint-sqlite"],
     "openhands": ["openhands-sdk"],
-    "adk": ["google-adk", "aiosqlite"],
+    "adk": ["google-adk[db]", "aiosqlite"],
     "llm": ["llm"],
-    "pi": ["@earendil-works/pi-coding-agent"],
+    "pi": ["@earendil-works/pi-coding-agent@latest"],
 }
 PATIENCE = 1800
 
@@ -46,14 +47,14 @@ def _measured(name, *, quick):
     if not (home / name).is_dir() or not script.is_file():
         return {"not measured": f"no {home / name}" if script.is_file() else f"no {script}"}
     sizes = (
-        {"N_APPEND": "300", "SIZES": "1000", "N_SESSIONS": "100"}
+        {"N_APPEND": "300", "SIZES": "1000,10000", "N_SESSIONS": "100", "LG_FULL_N": "300"}
         if quick
         else {"SIZES": "1000,10000,100000", "N_APPEND": "1000", "LG_FULL_N": "500"}
     )
     command = (
         _pi(home / name, script, quick=quick)
         if name == "pi"
-        else [str(home / name / "bin/python"), str(script)]
+        else [str(home / name / "bin/python"), str(_renamed(script, home / name))]
     )
     try:
         done = subprocess.run(
@@ -67,8 +68,16 @@ def _measured(name, *, quick):
         if name == "pi":
             return json.loads((home / name / "result.json").read_text())
         return json.loads(done.stdout.strip().splitlines()[-1])
+    except subprocess.CalledProcessError as error:
+        return {"not measured": f"its script failed: {error.stderr.strip().splitlines()[-1:]}"}
     except (subprocess.SubprocessError, OSError, ValueError, IndexError) as error:
         return {"not measured": f"its script failed: {str(error)[:200]}"}
+
+
+def _renamed(script, home):
+    """Return a copy of *script* under another name: each has that of the package it imports."""
+    shutil.copy(script.with_name("common.py"), home)
+    return shutil.copy(script, home / f"measure_{script.name}")
 
 
 def _pi(home, script, *, quick):
