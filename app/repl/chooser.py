@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 _SECONDS_FOR_AN_ESCAPE = 0.1
+_BETWEEN_KEYS = " · "
 _PREVIEW_LINES = 8
 _LEAST_HEIGHT_FOR_A_PREVIEW = 20
 
@@ -187,8 +188,7 @@ class Chooser(Generic[Value]):
                     Window(rows, height=self._height, wrap_lines=False),
                     ConditionalContainer(preview, has_preview),
                     Window(
-                        FormattedTextControl(self._hint),
-                        wrap_lines=True,
+                        FormattedTextControl(self._hint_lines),
                         dont_extend_height=True,
                         style="ansibrightblack",
                     ),
@@ -199,6 +199,19 @@ class Chooser(Generic[Value]):
     def _heading(self) -> FormattedText:
         count = _(" ({shown} of {all})").format(shown=len(self._shown), all=len(self._choices))
         return FormattedText([("bold", self._title), ("ansibrightblack", count)])
+
+    def _hint_lines(self) -> str:
+        """Return the hint, broken between keys where the screen is narrow."""
+        columns = get_app().output.get_size().columns
+        first, *others = self._hint.split(_BETWEEN_KEYS)
+        lines = [first]
+        for each in others:
+            longer = f"{lines[-1]}{_BETWEEN_KEYS}{each}"
+            if get_cwidth(longer) <= columns:
+                lines[-1] = longer
+            else:
+                lines.append(each)
+        return "\n".join(lines)
 
     def _height(self) -> Dimension:
         room = get_app().output.get_size().rows - 5

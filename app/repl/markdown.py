@@ -122,7 +122,19 @@ def _clean(tokens: Iterable[Token]) -> None:
         for name, value in token.attrs.items():
             if isinstance(value, str):
                 token.attrs[name] = plain(value)
-        _clean(token.children or ())
+        token.children = _without_doubled_links(token.children or [])
+        _clean(token.children)
+
+
+def _without_doubled_links(tokens: list[Token]) -> list[Token]:
+    """Return *tokens* without the links whose text is their target: it would be shown twice."""
+    left_out: set[int] = set()
+    for place in range(len(tokens) - 2):
+        opening, text, closing = tokens[place : place + 3]
+        kinds = [opening.type, text.type, closing.type]
+        if kinds == ["link_open", "text", "link_close"]:
+            left_out |= {place, place + 2} if text.content == opening.attrs["href"] else set()
+    return [token for place, token in enumerate(tokens) if place not in left_out]
 
 
 def _without_trailing_blanks(line: list[Segment]) -> list[Segment]:

@@ -7,6 +7,7 @@ moves the cursor, sets a title or hides what a command does, and no bidi overrid
 from __future__ import annotations
 
 import re
+from unicodedata import combining, east_asian_width
 
 from domain.text import valid
 
@@ -37,6 +38,26 @@ def plain(text: str) -> str:
     """
     text = valid(text).replace("\r\n", "\n")
     return text.translate(_VISIBLE) if _HIDDEN.search(text) else text
+
+
+def fitted(text: str, width: int) -> str:
+    """Return *text*, one plain line, cut to *width* cells of the screen; then it ends in ``…``."""
+    if text.isascii():
+        return text if len(text) <= width else f"{text[: width - 1]}…"
+    place = fits = 0  # where the cells end, and how many characters fit beside the ellipsis
+    for number, character in enumerate(text):
+        place += _cells(character)
+        if place > width:
+            return f"{text[:fits]}…"
+        if place < width:
+            fits = number + 1
+    return text
+
+
+def _cells(character: str) -> int:
+    if combining(character):
+        return 0
+    return 2 if east_asian_width(character) in "WF" else 1
 
 
 def one_line(text: str, width: int) -> str:

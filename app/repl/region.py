@@ -7,8 +7,9 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from rich.control import Control
 from rich.live import Live
-from rich.segment import Segment
+from rich.segment import ControlType, Segment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +21,10 @@ _LINES_KEPT_FREE = 4
 
 
 class Region:
-    """The lines below everything printed that are drawn again and again while work goes on."""
+    """The lines below everything printed that are drawn again and again while work goes on.
+
+    A window that becomes narrower breaks lines in two, as most terminals do: they are drawn anew.
+    """
 
     def __init__(self, console: Console, content: Callable[[], Iterator[RenderableType]]) -> None:
         self._console = console
@@ -28,11 +32,14 @@ class Region:
         self._live: Live | None = None
         self._tick: asyncio.TimerHandle | None = None
         self._drawn = 0.0
+        self._stack = Stack([])
 
     def draw(self, *, now: bool = False, is_idle: bool = False) -> None:
         """Draw what is under way; not more often than the eye sees, unless it must be *now*."""
         if is_idle and self._live is None:
             return
+        if self._live is not None and self._stack.broken_lines(self._console.width):
+            self._take_off()
         if self._live is None:
             self._live = Live(
                 console=self._console,
@@ -44,7 +51,8 @@ class Region:
                 vertical_overflow="crop",
             )
             self._live.start()
-            self._schedule()
+            if self._tick is None:
+                self._schedule()
         elif not now and monotonic() - self._drawn < SECONDS_A_FRAME:
             return
         self._drawn = monotonic()
@@ -55,10 +63,17 @@ class Region:
         if self._tick is not None:
             self._tick.cancel()
             self._tick = None
-        if self._live is not None:
-            self._content, content = lambda: iter(()), self._content
-            self._live.stop()
-            self._live, self._content = None, content
+        self._take_off()
+
+    def _take_off(self) -> None:
+        if self._live is None:
+            return
+        too_many = self._stack.broken_lines(self._console.width)
+        self._content, content = lambda: iter(()), self._content
+        self._live.stop()
+        self._live, self._content = None, content
+        up = Control((ControlType.CURSOR_UP, 1), (ControlType.ERASE_IN_LINE, 2))
+        self._console.control(*[up] * too_many)
 
     def _schedule(self) -> None:
         with suppress(RuntimeError):  # no event loop, no animation
@@ -70,7 +85,8 @@ class Region:
         self.draw()
 
     def _renderable(self) -> RenderableType:
-        return Stack(list(self._content()))
+        self._stack = Stack(list(self._content()))
+        return self._stack
 
 
 class Stack:
@@ -78,12 +94,18 @@ class Stack:
 
     def __init__(self, parts: list[RenderableType]) -> None:
         self._parts = parts
+        self._widths: list[int] = []
+
+    def broken_lines(self, width: int) -> int:
+        """Return how many lines more there are where a terminal has only *width* cells now."""
+        return sum(max(each - 1, 0) // width for each in self._widths)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render the end of it."""
         lines = [line for part in self._parts for line in console.render_lines(part, pad=False)]
-        room = max(console.height - 1, 1)
-        for number, line in enumerate(lines[-room:]):
+        lines = lines[-max(console.height - 1, 1) :]
+        self._widths = [sum(segment.cell_length for segment in line) for line in lines]
+        for number, line in enumerate(lines):
             if number:
                 yield Segment.line()
             yield from line

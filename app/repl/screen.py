@@ -29,6 +29,7 @@ from app.repl.under_way import (
     flat,
     folded,
     spinner,
+    took,
 )
 
 if TYPE_CHECKING:
@@ -272,7 +273,10 @@ class RichScreen:
         self._last_named = tool_use_id
         self._space()
         if self._fancy:
-            self._console.print(Text.assemble(("● ", style), (running.summary, "bold")))
+            time = took(self._clock() - running.since)
+            self._console.print(
+                Text.assemble(("● ", style), (running.summary, "bold"), (time, "dim"))
+            )
         else:
             self._console.out(f"● {running.summary}", highlight=False)
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _WORDS_THAT_LEAVE = ("q", "quit", "exit")
 _COMMAND = re.compile(r"/([A-Za-z][\w-]*|\??)(?:\s+(.*))?\s*", re.DOTALL)
 _EVENTS_SHOWN = 20
+_LEAST_WIDTH_OF_HELP = 50
 _SECONDS_BETWEEN_LOOKS = 0.3
 
 
@@ -83,13 +84,13 @@ async def run(repl: Repl, name: str, arguments: str) -> None:
 
 
 async def _help(repl: Repl, _arguments: str) -> None:
-    usages = {f"/{command.name} {command.arguments}".strip(): command for command in TABLE}
+    usages = {f"/{command.name} {command.arguments}".strip(): _(command.help) for command in TABLE}
+    usages["q"] = _("Leave, too.")
+    usages["!COMMAND"] = _("Run a command; the model sees its output. !!: it does not.")
     width = max(map(len, usages))
-    for usage, command in usages.items():
-        repl.say(f"{usage:{width}}  {_(command.help)}")
-    repl.say(f"{'q':{width}}  {_('Leave, too.')}")
-    shell = _("Run a command; the model sees its output. !!: it does not.")
-    repl.say(f"{'!COMMAND':{width}}  {shell}")
+    is_narrow = repl.console.width < width + _LEAST_WIDTH_OF_HELP
+    for usage, said in usages.items():
+        repl.say(f"{usage}\n  {said}" if is_narrow else f"{usage:{width}}  {said}")
     repl.say(
         _(
             "\n@FILE in a prompt attaches a file. Enter sends, Alt+Enter begins a new "

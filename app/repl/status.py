@@ -144,6 +144,8 @@ def _share(facts: Facts) -> str:
 
 
 def _short(tokens: int) -> str:
-    if tokens < 1_000:  # noqa: PLR2004
-        return str(tokens)
-    return f"{tokens / 1_000:.1f}k" if tokens < 100_000 else f"{tokens // 1_000:,}k"  # noqa: PLR2004
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if tokens >= size:
+            # Three digits: 1M, 1.5M, 200k, 12.3k.
+            return f"{tokens / size:.{0 if tokens >= 100 * size else 1}f}".removesuffix(".0") + unit
+    return str(tokens)

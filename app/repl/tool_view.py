@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from app.i18n import _
 from app.repl.console import is_fancy, say
-from app.repl.plain import one_line, plain
+from app.repl.plain import fitted, one_line, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from domain.messages import JsonObject
 
 OUTPUT_LINES = 10
+READ_LINES = 5
 PREVIEW_LINES = 24
 COMMAND_LINES = 60
 WIDEST = 400
@@ -31,6 +32,10 @@ class Line(NamedTuple):
 
     text: str
     style: str = ""
+
+
+_BETWEEN = Line("⋮", "dim")
+"""Stands for what two changes leave out."""
 
 
 def summary_of(name: str, arguments: JsonObject) -> str:
@@ -59,21 +64,25 @@ def show_output(console: Console, name: str, text: str, *, is_error: bool) -> No
 
 def output_lines(name: str, text: str, *, is_error: bool, width: int) -> Iterator[Line]:
     """Yield what a call gave back, shortened: its first and its last lines."""
-    style = "red" if is_error else "dim"
     lines = plain(text).expandtabs(4).strip("\n").split("\n")
-    is_diff = name == "edit" and not is_error
-    shown = [Line(line, _diff_style(line) if is_diff else style) for line in lines]
-    yield from _indented(shorten(shown, OUTPUT_LINES), WIDEST if is_error else width)
+    if is_error:
+        shown = shorten([Line(line, "red") for line in lines], OUTPUT_LINES)
+    elif name == "edit":
+        shown = shorten(list(_diff_lines(lines)), PREVIEW_LINES)
+    else:
+        most = READ_LINES if name == "read" else OUTPUT_LINES
+        shown = shorten([Line(line, "dim") for line in lines], most)
+    yield from _indented(shown, WIDEST if is_error else width)
 
 
 def show_change(console: Console, name: str, arguments: JsonObject) -> None:
     """Print what a call is about to do, as far as its one-line summary leaves that out."""
     match name, arguments:
         case "edit", {"edits": list(edits)}:
-            lines = [line for edit in edits for line in _edit_lines(edit)]
+            lines = [line for edit in edits for line in (_BETWEEN, *_edit_lines(edit))][1:]
             _show(console, shorten(lines, PREVIEW_LINES))
         case "write", {"content": str(content)}:
-            lines = [Line(f"+{line}", "green") for line in plain(content).split("\n")]
+            lines = [Line(f"+{line}", "green") for line in plain(content).rstrip("\n").split("\n")]
             _show(console, shorten(lines, PREVIEW_LINES))
         case _, {"command": str(command)} if "\n" in command or len(command) > _SUMMARY_WIDTH:
             lines = [Line(line) for line in plain(command).split("\n")]
@@ -91,7 +100,7 @@ def shorten(lines: Sequence[Line], most: int) -> list[Line]:
 
 
 def width_of(console: Console) -> int:
-    """Return how many characters of an indented line fit."""
+    """Return how many cells an indented line may take."""
     return max(console.width - len(_INDENT) - 1, 20) if is_fancy(console) else WIDEST
 
 
@@ -103,8 +112,7 @@ def _show(console: Console, lines: Sequence[Line], width: int | None = None) -> 
 
 def _indented(lines: Sequence[Line], width: int) -> Iterator[Line]:
     for line in lines:
-        text = line.text if len(line.text) <= width else f"{line.text[: width - 1]}…"
-        yield Line(f"{_INDENT}{text}".rstrip(), line.style)
+        yield Line(f"{_INDENT}{fitted(line.text, width)}".rstrip(), line.style)
 
 
 def _edit_lines(edit: Any) -> Iterator[Line]:
@@ -112,10 +120,18 @@ def _edit_lines(edit: Any) -> Iterator[Line]:
         return
     old, new = plain(str(edit.get("old_text", ""))), plain(str(edit.get("new_text", "")))
     diff = difflib.unified_diff(old.split("\n"), new.split("\n"), n=2, lineterm="")
-    for line in list(diff)[3:]:  # without the names of the files and the first place
+    yield from _diff_lines(list(diff))
+
+
+def _diff_lines(diff: Sequence[str]) -> Iterator[Line]:
+    """Yield the lines of a unified diff; the call names the file, and places mean nothing here."""
+    is_first = True
+    for line in diff:
         if line.startswith("@@"):
-            yield Line("⋮", "dim")
-        else:
+            if not is_first:
+                yield _BETWEEN
+            is_first = False
+        elif not is_first:
             yield Line(line, _diff_style(line))
 
 

@@ -49,6 +49,7 @@ def _lines(items: Sequence[Item], earlier: int, width: int) -> Iterator[Line]:
     if earlier:
         yield Line(_("… {left_out:,} earlier, not shown").format(left_out=earlier), "dim")
     names = {str(item.data.get("id")): item.text for item in items if item.kind == "tool_use"}
+    answered = {item.data.get("tool_use_id") for item in items if item.kind == "tool_result"}
     before: Item | None = None
     for number, item in enumerate(items):
         if (number or earlier) and item.kind != "tool_result":
@@ -56,6 +57,8 @@ def _lines(items: Sequence[Item], earlier: int, width: int) -> Iterator[Line]:
         if item.label is not None and (before is None or before.version != item.version):
             yield Line(f"[{one_line(item.label, 200)}]", "magenta")
         yield from _item_lines(item, names, width)
+        if item.kind == "tool_use" and item.data.get("id") not in answered:
+            yield Line(_("  no result: it was stopped, or never began"), "yellow")
         before = item
 
 

@@ -40,10 +40,14 @@ def spinner(text: str, since: float, now: float, style: str = "") -> Text:
     """Return a line that moves, with how long it has been once that is worth saying."""
     elapsed = now - since
     frame = _FRAMES[int(elapsed / SECONDS_A_FRAME) % len(_FRAMES)]
-    seconds = f"{_duration(elapsed)}" if elapsed >= _SLOW else ""
     hint = _("  Esc stops") if elapsed >= 2 * _SLOW else ""
-    parts = [(f"{frame} ", "cyan"), (text, style), (f" {seconds}{hint}", "dim")]
+    parts = [(f"{frame} ", "cyan"), (text, style), (f"{took(elapsed)}{hint}", "dim")]
     return cropped(Text.assemble(*parts))
+
+
+def took(seconds: float) -> str:
+    """Return a blank and how long something took, if that is worth saying."""
+    return f" {_duration(seconds)}" if seconds >= _SLOW else ""
 
 
 def flat(text: str) -> str:

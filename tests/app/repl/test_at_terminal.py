@@ -464,6 +464,25 @@ def test_a_window_that_changes_its_size_in_a_turn_loses_nothing(tmp_path):
         assert person.ended()[0] == 0
 
 
+def test_a_narrow_window_shows_everything_in_its_place(tmp_path):
+    long = "a fairly long answer that goes on and on and ends here"
+    with ScriptedServer([bash("echo one"), reply(long)]) as server:
+        person = Person(tmp_path, server, size=(24, 40))
+        person.presses("go" + ENTER)
+        person.shows(r"Allow \$ echo one\?\n\[y\]es / \[a\]lways", r"\[r\]eason *$")
+        person.presses("y")
+        person.shows("a fairly long answer that goes on and on\nand ends here", rf"{PROMPT}$")
+        person.presses("/help" + ENTER)
+        person.shows(r"\n/context \[json\]\n  Show what the model gets", rf"{PROMPT}$")
+        person.presses("/tree" + ENTER)
+        person.shows(r"Enter goes there · ← → fold\nCtrl\+S with a summary", r"Esc leaves$")
+        person.presses(ESC)
+        person.shows(rf"{PROMPT}$")
+        person.presses("q" + ENTER)
+
+        assert person.ended()[0] == 0
+
+
 def test_the_end_of_the_input_leaves(tmp_path):
     with ScriptedServer([]) as server:
         person = Person(tmp_path, server)

@@ -94,6 +94,19 @@ def test_the_status_says_what_is_known():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        (0, "0"), (999, "999"), (1_000, "1k"), (12_345, "12.3k"), (200_000, "200k"),
+        (999_999, "1000k"), (1_000_000, "1M"), (1_048_576, "1M"), (1_500_000, "1.5M"),
+    ],
+)  # fmt: skip
+def test_tokens_are_counted_in_few_digits(tokens, expected):
+    [_, said] = parts(talk_with(), Facts(0, tokens, None))
+
+    assert said.split("/")[1].split(" ")[0] == expected
+
+
 def test_what_was_spent_is_summed_up_piece_by_piece():
     talk, usage = b.new_conversation(), {"input_tokens": 1, "output_tokens": 2}
     looked_at = []

@@ -113,6 +113,15 @@ def test_links_show_where_they_lead():
     assert "\x1b]8" not in console.file.getvalue()
 
 
+def test_a_link_that_is_its_own_text_is_shown_once():
+    console = Console(file=io.StringIO(), width=60)
+    console.print(
+        Markdown("see <https://a.example/b>, or *[https://c.example](https://c.example)*")
+    )
+
+    assert console.file.getvalue() == "see https://a.example/b, or https://c.example\n"
+
+
 def test_html_is_shown_as_text():
     assert rendered("<div>\nhi\n</div>\n\na <br> b") == "<div>\nhi\n</div>\n\na <br> b\n"
 

@@ -3,10 +3,11 @@
 import subprocess
 import sys
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.repl.plain import one_line, plain
+from app.repl.plain import fitted, one_line, plain
 
 OBEYED = (
     {chr(code) for code in [*range(0x20), *range(0x7F, 0xA0)]} - {"\n", "\t"}
@@ -43,3 +44,19 @@ def test_what_needs_no_terminal_imports_none():
     )
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "expected"),
+    [
+        ("abcdef", 6, "abcdef"),
+        ("abcdef", 5, "abcd…"),
+        ("你好吗", 6, "你好吗"),
+        ("你好吗", 5, "你好…"),
+        ("你好吗", 4, "你…"),
+        ("你好a", 4, "你…"),
+        ("e\u0301e\u0301", 2, "e\u0301e\u0301"),
+    ],
+)
+def test_what_is_cut_fits_the_cells_of_the_screen(text, width, expected):
+    assert fitted(text, width) == expected

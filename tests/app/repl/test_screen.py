@@ -43,11 +43,12 @@ class Screen(RichScreen):
         return on_terminal(self.file.getvalue())
 
 
-def on_terminal(output):
+def on_terminal(output, lines=("",)):
     """Interpret the few escape codes that rich writes when it draws a region again."""
     import re
 
-    lines, row, column = [""], 0, 0
+    lines = [*lines]
+    row, column = len(lines) - 1, len(lines[-1])
     for code, char in re.findall(r"\x1b\[([0-9;?]*[A-Za-z])|([^\x1b])", output):
         if char == "\n":
             row, column = row + 1, 0
@@ -203,6 +204,37 @@ def test_a_running_tool_shows_how_long_and_its_last_line():
     assert "$ make 1m 05s" in screen.text()
     assert "compiling b" in screen.text()
     assert "compiling a" not in screen.text()
+
+
+def test_a_window_that_becomes_narrower_leaves_nothing_behind():
+    """The terminal breaks the lines in two, and what is drawn anew stands in their place."""
+    screen = Screen(fancy=True)
+    screen.streamed({"type": "retry", "attempt": 1, "of": 3, "after": 1, "reason": "busy"})
+    screen.tool_started(call(), "$ " + "a very long command " * 3)
+    screen.tool_printed(call(), "b" * 50)
+    screen._draw(now=True)
+    before = screen.text().split("\n")
+    broken = [line[at : at + 30] for line in before for at in range(0, len(line) or 1, 30)]
+    drawn = len(screen.file.getvalue())
+    screen._console.width = 30
+    screen._draw(now=True)
+    after = on_terminal(screen.file.getvalue()[drawn:], broken).split("\n")
+
+    assert len(broken) > len(before)
+    assert after[:2] == broken[:2] == ["Retrying in 1 s, try 1 of 3 (b", "usy); Esc stops"]
+    assert [line[:9] for line in after[2:]] == ["⠋ $ a ver", "  bbbbbbb"]
+
+
+def test_a_tool_that_took_long_says_how_long():
+    screen = Screen(fancy=True)
+    screen.tool_started(call(1), "$ make")
+    screen.tool_started(call(2), "$ ls")
+    screen.tool_ended(call(2), output("quick"))
+    screen.time.now = 65.0
+    screen.tool_ended(call(1), output("slow"))
+
+    assert "● $ ls\n" in screen.text()
+    assert "● $ make 1m 05s\n" in screen.text()
 
 
 def test_what_was_under_way_when_the_turn_was_interrupted_is_kept(screen):

@@ -48,3 +48,7 @@ def test_how_many_came_earlier():
 
 def test_nothing_is_nothing():
     assert shown(()) == ""
+
+
+def test_a_call_without_a_result_says_so():
+    assert shown(ITEMS[3:4]) == "● $ ls -la\n  no result: it was stopped, or never began\n"
