@@ -157,9 +157,8 @@ def _archive(talk: Conversation, *, archived: bool) -> None:
 def _choice(row: Row, *, everywhere: bool) -> Choice[UUID]:
     when = row.updated.astimezone().strftime("%Y-%m-%d %H:%M")
     title = one_line(row.title, 100) or _("(no prompt yet)")
-    text = f"{when}  {title}"
+    mark = _("(archived) ") if row.archived else ""
+    text = f"{when}  {mark}{title}"
     if everywhere:
         text += " " * max(64 - get_cwidth(text), 2) + plain(row.cwd or "?")
-    if row.archived:
-        text += _("  (archived)")
     return Choice(row.id, text, "ansibrightblack" if row.archived else "")

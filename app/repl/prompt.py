@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.filters import Condition, is_done, vi_navigation_mode
+from prompt_toolkit.filters import Condition, is_done, is_searching, vi_navigation_mode
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
@@ -118,7 +118,8 @@ class TerminalPrompts:
             input=source,
             output=output,
         )
-        self._session.default_buffer.on_text_changed += self._stay
+        for buffer in (self._session.default_buffer, self._session.search_buffer):
+            buffer.on_text_changed += self._stay
         self._session.app.ttimeoutlen = _SECONDS_FOR_AN_ESCAPE
         if is_vi:  # where Esc is a key of its own, it is not waited long for another one
             self._session.app.timeoutlen = _SECONDS_FOR_AN_ESCAPE
@@ -169,7 +170,7 @@ class TerminalPrompts:
         def open_tree(event: KeyPressEvent) -> None:
             event.app.exit(result="/tree")
 
-        @keys.add("c-c")
+        @keys.add("c-c", filter=~is_searching)  # a search it ends
         @keys.add(Keys.SIGINT)
         def clear_or_leave(event: KeyPressEvent) -> None:
             if self._is_leaving:

@@ -92,7 +92,9 @@ class Person(Program):
 
     def shown(self):
         """What stands on the screen now, as far as it was read."""
-        return "\n".join(line.rstrip() for line in self.screen.display).rstrip()
+        rows, columns = range(self.screen.lines), range(self.screen.columns)
+        lines = ("".join(self.screen.buffer[y][x].data for x in columns).rstrip() for y in rows)
+        return "\n".join(lines).rstrip()
 
     def resizes(self, lines, columns):
         """Change the size of the window."""
