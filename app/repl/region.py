@@ -32,7 +32,7 @@ class Region:
         self._live: Live | None = None
         self._tick: asyncio.TimerHandle | None = None
         self._drawn = 0.0
-        self._stack = Stack([])
+        self._stack = Stack(self._now)
 
     def draw(self, *, now: bool = False, is_idle: bool = False) -> None:
         """Draw what is under way; not more often than the eye sees, unless it must be *now*."""
@@ -42,8 +42,8 @@ class Region:
             self._take_off()
         if self._live is None:
             self._live = Live(
+                self._stack,
                 console=self._console,
-                get_renderable=self._renderable,
                 auto_refresh=False,
                 transient=True,
                 redirect_stdout=False,
@@ -75,6 +75,9 @@ class Region:
         up = Control((ControlType.CURSOR_UP, 1), (ControlType.ERASE_IN_LINE, 2))
         self._console.control(*[up] * too_many)
 
+    def _now(self) -> Iterator[RenderableType]:
+        return self._content()
+
     def _schedule(self) -> None:
         with suppress(RuntimeError):  # no event loop, no animation
             loop = asyncio.get_running_loop()
@@ -84,15 +87,14 @@ class Region:
         self._schedule()
         self.draw()
 
-    def _renderable(self) -> RenderableType:
-        self._stack = Stack(list(self._content()))
-        return self._stack
-
 
 class Stack:
-    """Renderables one below the other, cut at the top to what the screen has room for."""
+    """Renderables one below the other, cut at the top to what the screen has room for.
 
-    def __init__(self, parts: list[RenderableType]) -> None:
+    They are asked for whenever it is drawn: what was printed just now stands in it no more.
+    """
+
+    def __init__(self, parts: Callable[[], Iterator[RenderableType]]) -> None:
         self._parts = parts
         self._widths: list[int] = []
 
@@ -102,7 +104,7 @@ class Stack:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render the end of it."""
-        lines = [line for part in self._parts for line in console.render_lines(part, pad=False)]
+        lines = [line for part in self._parts() for line in console.render_lines(part, pad=False)]
         lines = lines[-max(console.height - 1, 1) :]
         self._widths = [sum(segment.cell_length for segment in line) for line in lines]
         for number, line in enumerate(lines):

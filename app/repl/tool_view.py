@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from app.i18n import _
@@ -34,6 +35,7 @@ class Line(NamedTuple):
     style: str = ""
 
 
+_COLOUR = re.compile(r"\x1b\[[0-9;:]*[mK]")
 _BETWEEN = Line("⋮", "dim")
 """Stands for what two changes leave out."""
 
@@ -64,7 +66,7 @@ def show_output(console: Console, name: str, text: str, *, is_error: bool) -> No
 
 def output_lines(name: str, text: str, *, is_error: bool, width: int) -> Iterator[Line]:
     """Yield what a call gave back, shortened: its first and its last lines."""
-    lines = plain(text).expandtabs(4).strip("\n").split("\n")
+    lines = plain(_without_colours(text)).expandtabs(4).strip("\n").split("\n")
     if is_error:
         shown = shorten([Line(line, "red") for line in lines], OUTPUT_LINES)
     elif name == "edit":
@@ -73,6 +75,15 @@ def output_lines(name: str, text: str, *, is_error: bool, width: int) -> Iterato
         most = READ_LINES if name == "read" else OUTPUT_LINES
         shown = shorten([Line(line, "dim") for line in lines], most)
     yield from _indented(shown, WIDEST if is_error else width)
+
+
+def _without_colours(text: str) -> str:
+    """Return what a terminal would show of an output with colours, and with lines written over.
+
+    All other control characters are left, to be made visible: they are no decoration.
+    """
+    lines = _COLOUR.sub("", text).split("\n")
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
 
 
 def show_change(console: Console, name: str, arguments: JsonObject) -> None:

@@ -225,6 +225,18 @@ def test_a_window_that_becomes_narrower_leaves_nothing_behind():
     assert [line[:9] for line in after[2:]] == ["⠋ $ a ver", "  bbbbbbb"]
 
 
+def test_what_was_printed_is_under_way_no_more_at_the_same_moment():
+    screen = Screen(fancy=True)
+    screen.streamed({"type": "content_block_start", "content_block": text("")})
+    for said in ("Look", " here:", "\n\n```\n", "one\n"):
+        screen._draw(now=True)
+        screen.streamed(
+            {"type": "content_block_delta", "delta": {"type": "text_delta", "text": said}}
+        )
+
+        assert screen.text().count("Look") <= 1
+
+
 def test_a_tool_that_took_long_says_how_long():
     screen = Screen(fancy=True)
     screen.tool_started(call(1), "$ make")

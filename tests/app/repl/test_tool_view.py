@@ -44,3 +44,15 @@ def test_of_a_long_output_the_ends_are_shown(name, most):
 
 def test_wide_characters_are_cut_where_the_screen_ends():
     assert shown("bash", "汉" * 30) == ["  " + "汉" * 19 + "…"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("\x1b[1;31mred\x1b[0m\x1b[K done", ["  red done"]),
+        ("\r10%\r20%\r\n\rone\r\ntwo\r", ["  20%", "  one", "  two"]),
+        ("a\x1b[2Jb\x07", ["  a␛[2Jb␇"]),
+    ],
+)
+def test_colours_and_what_was_written_over_are_left_out(printed, expected):
+    assert shown("bash", printed) == expected
