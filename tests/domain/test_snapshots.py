@@ -52,7 +52,7 @@ def reopened(stream, cut):
     return Conversation.replay(None, [recorded(snapshot), *stream[cut:]], load=Log(stream))
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(streams(), st.data(), st.integers(1, 5))
 def test_a_snapshot_and_the_rest_are_the_whole(stream, data, block):
     stream = rising(stream)
