@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tests.app.programs import Program, until
-from tests.server import Gate, ScriptedServer, call, reply
+from tests.server import ScriptedServer, call, reply
 
 FOLDER = Path(__file__).parents[1] / "docs" / "screenshots"
 COLUMNS, ROWS = 92, 26
@@ -93,13 +93,13 @@ def main():
         sys.exit("make screenshots needs tmux")
     FOLDER.mkdir(parents=True, exist_ok=True)
     edit = {"old_text": "nmae", "new_text": "name"}
-    with tempfile.TemporaryDirectory() as folder, Gate() as gate:
+    with tempfile.TemporaryDirectory() as folder:
         steps = [
             reply("Let me look.", call("read", path="hello.py")),
             reply(call("edit", path="hello.py", edits=[edit])),
             reply(ANSWER),
             reply(call("bash", command="python3 -c 'import time; time.sleep(600)'")),
-            reply("Never.", gate=gate),
+            reply("- `greeting` says the name that it is given."),
         ]
         with ScriptedServer(steps) as server:
             program = Program(Path(folder), server, MODEL_ID="claude-sonnet-4-5")
@@ -130,7 +130,7 @@ def session(terminal):
     terminal.types("/label fixed", "Enter")
     terminal.waits("is labelled")
     terminal.types("run the long test", "Enter")
-    terminal.waits("eason")
+    terminal.waits(r"(?s)Allow \$ python3.*eason")
     terminal.types("y")
     terminal.waits("Esc stops")
     terminal.types("and then write a changelog", "Enter")
@@ -140,8 +140,15 @@ def session(terminal):
     terminal.types("", "Escape")
     terminal.waits("Interrupted")
     terminal.types("", "C-c")
+    terminal.types("/tree fixed", "Enter")
+    terminal.waits("hangs from")
+    terminal.types("write a line for the changelog", "Enter")
+    terminal.waits("that it is given")
+    terminal.waits(r"(?m)leftfold>\s*$")
     terminal.types("/tree", "Enter")
     terminal.waits("Esc leaves")
+    terminal.types("", *["Up"] * 4, "Left")
+    terminal.waits("2 folded")
     terminal.picture("tree", "leftfold: the tree of a conversation")
 
 
