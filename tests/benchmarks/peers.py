@@ -69,15 +69,15 @@ def _measured(name, *, quick):
             return json.loads((home / name / "result.json").read_text())
         return json.loads(done.stdout.strip().splitlines()[-1])
     except subprocess.CalledProcessError as error:
-        return {"not measured": f"its script failed: {error.stderr.strip().splitlines()[-1:]}"}
+        return {"not measured": f"its script failed: {''.join(error.stderr.splitlines()[-1:])}"}
     except (subprocess.SubprocessError, OSError, ValueError, IndexError) as error:
         return {"not measured": f"its script failed: {str(error)[:200]}"}
 
 
 def _renamed(script, home):
     """Return a copy of *script* under another name: each has that of the package it imports."""
-    shutil.copy(script.with_name("common.py"), home)
-    return shutil.copy(script, home / f"measure_{script.name}")
+    shutil.copyfile(script.with_name("common.py"), home / "common.py")
+    return shutil.copyfile(script, home / f"measure_{script.name}")
 
 
 def _pi(home, script, *, quick):
@@ -109,7 +109,8 @@ def _appends(found):
     appended = found.get("append") or {}
     if isinstance(appended, list):  # pi: one for each length of the session
         for each in appended:
-            yield f"{each['n']:,} messages, not synced", each["p50_us"], each["p99_us"]
+            if "p50_us" in each:
+                yield f"{each['n']:,} messages, not synced", each["p50_us"], each["p99_us"]
     elif "median_us" in appended:
         yield "", appended["median_us"], appended.get("p99_us")
     else:

@@ -1,7 +1,7 @@
 """What is measured on: messages of about 1 KB, and logs of them written by our own application.
 
-The messages are those of the peers' scripts (``../shared/peers/common.py``): user, assistant with a
-call, tool result, and again, always the same ones.
+The messages are of the kind and size of the peers' scripts (``../shared/peers/common.py``), not the
+very same: user, assistant with a call, tool result, and again.
 """
 
 import random
