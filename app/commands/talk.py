@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -167,10 +168,13 @@ async def _repl(workshop: Workshop, at_hand: OpenConversation) -> int:
     terminal = console()
     allow_all, refuse_all = AllowAll(), RefuseAll()
 
-    def approver(_: OpenConversation) -> Approver:
+    def approver(at_hand: OpenConversation) -> Approver:
         if workshop.settings.yes:
             return allow_all
-        return AskingApprover(terminal) if is_interactive() else refuse_all
+        if not is_interactive():
+            return refuse_all
+        cwd = bootstrap.working_directory(at_hand.conversation, workshop.settings.cwd)
+        return AskingApprover(terminal, cwd=Path(cwd))
 
     status, completer = StatusLine(workshop), PromptCompleter(workshop)
     is_rich = is_fancy(terminal) and is_interactive()

@@ -6,6 +6,7 @@ rich and prompt_toolkit are imported only by what asks: `leftfold -p` needs neit
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
@@ -75,18 +76,20 @@ class RefuseAll:
 class AskingApprover:
     """Asks the person at the terminal: yes, always (this tool, or this command), or no.
 
-    What "always" allows is in the conversation. *ask* puts the question, *ask_why* asks for a
-    reason; by default at the terminal.
+    What "always" allows is in the conversation, which works in *cwd*. *ask* puts the question,
+    *ask_why* asks for a reason; by default at the terminal.
     """
 
     def __init__(
         self,
         console: Console,
         *,
+        cwd: Path | None = None,
         ask: Ask | None = None,
         ask_why: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
         self._console = console
+        self._cwd = cwd or Path()
         self._ask = ask or ask_at_terminal
         self._ask_why = ask_why or ask_why_at_terminal
 
@@ -97,10 +100,12 @@ class AskingApprover:
             asyncio.CancelledError: the person stopped the turn instead (Ctrl+C, Esc, the end of
                 the input). Nothing was decided: the call is recorded as never started.
         """
+        from app.repl.overwritten import overwritten  # noqa: PLC0415
         from app.repl.tool_view import show_change  # noqa: PLC0415
 
+        old = await overwritten(call, self._cwd)
         self._console.line()
-        show_change(self._console, call.name, call.input)
+        show_change(self._console, call.name, call.input, old=old)
         command = call.input.get("command")
         is_command = isinstance(command, str)
         match await self._ask(plain(summary).replace("\n", " ⏎ "), is_command=is_command):

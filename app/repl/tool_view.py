@@ -86,11 +86,20 @@ def _without_colours(text: str) -> str:
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
 
 
-def show_change(console: Console, name: str, arguments: JsonObject) -> None:
-    """Print what a call is about to do, as far as its one-line summary leaves that out."""
+def show_change(
+    console: Console, name: str, arguments: JsonObject, *, old: str | None = None
+) -> None:
+    """Print what a call is about to do, as far as its one-line summary leaves that out.
+
+    *old* is what stands in the file that it would write, if there is one.
+    """
     match name, arguments:
         case "edit", {"edits": list(edits)}:
             lines = [line for edit in edits for line in (_BETWEEN, *_edit_lines(edit))][1:]
+            _show(console, shorten(lines, PREVIEW_LINES))
+        case "write", {"content": str(content)} if old is not None:
+            lines = [Line(_("This replaces what is in the file:"), "yellow")]
+            lines += _changed_lines(old, content)
             _show(console, shorten(lines, PREVIEW_LINES))
         case "write", {"content": str(content)}:
             lines = [Line(f"+{line}", "green") for line in plain(content).rstrip("\n").split("\n")]
@@ -129,9 +138,12 @@ def _indented(lines: Sequence[Line], width: int) -> Iterator[Line]:
 def _edit_lines(edit: Any) -> Iterator[Line]:
     if not isinstance(edit, dict):
         return
-    old, new = plain(str(edit.get("old_text", ""))), plain(str(edit.get("new_text", "")))
-    diff = difflib.unified_diff(old.split("\n"), new.split("\n"), n=2, lineterm="")
-    yield from _diff_lines(list(diff))
+    yield from _changed_lines(str(edit.get("old_text", "")), str(edit.get("new_text", "")))
+
+
+def _changed_lines(old: str, new: str) -> Iterator[Line]:
+    before, after = (plain(text).split("\n") for text in (old, new))
+    yield from _diff_lines(list(difflib.unified_diff(before, after, n=2, lineterm="")))
 
 
 def _diff_lines(diff: Sequence[str]) -> Iterator[Line]:

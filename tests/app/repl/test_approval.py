@@ -18,7 +18,7 @@ def call(name="bash", **arguments):
     return ToolUseBlock(id="toolu_1", name=name, input=arguments)
 
 
-def approver(*answers, why=""):
+def approver(*answers, why="", **options):
     left, asked = list(answers), []
 
     async def ask(summary, *, is_command):
@@ -28,7 +28,7 @@ def approver(*answers, why=""):
     async def ask_why():
         return why
 
-    it = AskingApprover(Console(file=io.StringIO(), width=80), ask=ask, ask_why=ask_why)
+    it = AskingApprover(Console(file=io.StringIO(), width=80), ask=ask, ask_why=ask_why, **options)
     it.asked = asked
     return it
 
@@ -78,6 +78,23 @@ def test_a_write_shows_what_would_be_written_but_not_without_bounds():
     assert "+␛999" in shown
     assert "… +977 lines" in shown
     assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize(
+    ("old", "shown"),
+    [
+        (b"one\ntwo\n", "  This replaces what is in the file:\n   one\n  -two\n  +2\n"),
+        (b"x" * 1_000_001, "  This replaces what is in the file:\n  +one\n  +2\n"),
+        (None, "  +one\n  +2\n"),
+    ],
+)
+def test_whoever_is_asked_sees_what_would_be_overwritten(tmp_path, old, shown):
+    if old is not None:
+        (tmp_path / "a.txt").write_bytes(old)
+    it = approver("yes", cwd=tmp_path)
+    decided(it, call("write", path="a.txt", content="one\n2\n"))
+
+    assert it._console.file.getvalue().startswith("\n" + shown)
 
 
 def test_an_edit_shows_old_and_new():
