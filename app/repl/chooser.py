@@ -103,7 +103,7 @@ class Chooser(Generic[Value]):
         self._folding = folding
         self._filter = Buffer(multiline=False, on_text_changed=lambda _: self._narrow(self._here()))
         self._shown: Sequence[Choice[Value]] = ()
-        self._place = 0
+        self._place = self._top = 0
         self._narrow(at)
         self._app: Application[Chosen[Value] | None] = Application(
             layout=self._layout(),
@@ -166,7 +166,7 @@ class Chooser(Generic[Value]):
         )
         rows = FormattedTextControl(
             self._rows,
-            get_cursor_position=lambda: Point(0, self._place),
+            get_cursor_position=lambda: Point(0, self._place - self._first_seen()),
             show_cursor=False,
         )
         preview = Window(
@@ -224,12 +224,21 @@ class Chooser(Generic[Value]):
         if not self._shown:
             return FormattedText([("ansibrightblack", _("  (nothing matches)"))])
         parts: list[tuple[str, str]] = []
-        for number, each in enumerate(self._shown):
+        first = self._first_seen()
+        seen = self._shown[first : first + self._height().max]
+        for number, each in enumerate(seen, first):
             is_here = number == self._place
-            end = "\n" if number < len(self._shown) - 1 else ""
+            end = "\n" if number < first + len(seen) - 1 else ""
             style = "reverse" if is_here else each.style
             parts.append((style, f"{'▸' if is_here else ' '} {each.text}{end}"))
         return FormattedText(parts)
+
+    def _first_seen(self) -> int:
+        """Return the place of the first row on the screen: thousands may be above and below it."""
+        room = self._height().max
+        lowest = min(self._top, max(len(self._shown) - room, 0))
+        self._top = min(max(lowest, self._place - room + 1), self._place)
+        return self._top
 
     def _previewed(self) -> str:
         if self._preview is None or not self._shown:

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from prompt_toolkit.application.current import set_app
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
@@ -85,3 +86,22 @@ LEFT, RIGHT, DOWN = "\x1b[D", "\x1b[C", "\x1b[B"
 )
 def test_what_is_folded_away_is_found_by_who_searches(keys, expected):
     assert chosen(keys, folding=FoldingOfFruit()) == Chosen("enter", expected)
+
+
+def test_of_many_rows_those_around_the_cursor_are_seen():
+    """The cursor moves through them, and they move only where it would leave them."""
+    many = [Choice(n, f"row {n}") for n in range(5_000)]
+    chooser = Chooser("Many", many, actions={}, hint="", output=DummyOutput())
+
+    def seen(place):
+        chooser._place = place
+        lines = "".join(text for _, text in chooser._rows()).split("\n")
+        return [line.split()[-1] for line in (lines[0], lines[-1])], len(lines)
+
+    with set_app(chooser._app):
+        assert seen(0) == (["0", "34"], 35)
+        assert seen(34) == (["0", "34"], 35)
+        assert seen(35) == (["1", "35"], 35)
+        assert seen(20) == (["1", "35"], 35)
+        assert seen(4_999) == (["4965", "4999"], 35)
+        assert seen(0) == (["0", "34"], 35)
