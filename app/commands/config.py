@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app.configuration import choices
+from app.i18n import _
 from app.repl.plain import plain
 from app.settings import home, store_folder
 
@@ -25,7 +26,7 @@ def command(store: str | None, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({key: row for key, *_, row in rows}))
         return
-    for key, value, origin, _ in rows:
+    for key, value, origin, _row in rows:
         click.echo(plain(f"{key:22}{value:32}  {origin}"))
 
 
@@ -38,10 +39,22 @@ def _rows(chosen: Choices) -> list[tuple[str, str, str, dict[str, Any]]]:
         kind = "default" if source is None else source.kind
         place = None if source is None else source.place(key)
         text = "-" if value is None else json.dumps(value, ensure_ascii=False)
-        origin = kind if place is None else f"{kind}: {place}"
+        origin = _origin(kind, place)
         rows.append((key, text, origin, {"value": value, "from": kind, "place": place}))
     said = os.environ.get("LEFTFOLD_HOME")
     kind, place = ("environment", "LEFTFOLD_HOME") if said else ("default", None)
     row = {"value": str(home()), "from": kind, "place": place}
-    origin = kind if place is None else f"{kind}: {place}"
-    return [("home", json.dumps(str(home()), ensure_ascii=False), origin, row), *rows]
+    text = json.dumps(str(home()), ensure_ascii=False)
+    return [("home", text, _origin(kind, place), row), *rows]
+
+
+def _origin(kind: str, place: str | None) -> str:
+    """Return who said a setting, for people."""
+    names = {
+        "default": _("default"),
+        "flag": _("flag"),
+        "environment": _("environment"),
+        "project": _("project"),
+        "user": _("user"),
+    }
+    return names[kind] if place is None else f"{names[kind]}: {place}"

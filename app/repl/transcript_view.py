@@ -81,7 +81,7 @@ def _item_lines(item: Item, names: dict[str, str], width: int) -> Iterator[Line]
             is_error = item.data.get("is_error") is True
             yield from output_lines(name, item.text, is_error=is_error, width=width)
         case "gap":
-            yield Line(f"⚠ {plain(item.text)}", "yellow")
+            yield Line(f"⚠ {_gap(item)}", "yellow")
         case "summary":
             yield Line(_("▽ summary of what came before"), "cyan")
             yield Line(item.text, _MARKDOWN)
@@ -90,6 +90,18 @@ def _item_lines(item: Item, names: dict[str, str], width: int) -> Iterator[Line]
             yield Line(plain(item.text))
         case _:
             yield Line(f"· {plain(item.text)}", "dim")
+
+
+def _gap(item: Item) -> str:
+    """Return what was lost, in the person's language."""
+    match item.data:
+        case {"first": int(first), "unreadable": True}:
+            return _("1 event that this version cannot read ({first})").format(first=first)
+        case {"first": int(first), "last": int(last)}:
+            said = _("events lost here: {count} ({first}-{last})")
+            return said.format(count=last - first + 1, first=first, last=last)
+        case _:
+            return plain(item.text)
 
 
 def thought(lines: int, time: str = "") -> str:

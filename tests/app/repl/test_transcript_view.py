@@ -18,7 +18,8 @@ ITEMS = (
     Item("assistant", 3, TIME, "**Sure**", {}),
     Item("tool_use", 3, TIME, "bash", CALL),
     Item("tool_result", 5, TIME, "no such file", RESULT),
-    Item("gap", 6, TIME, "2 events lost here (6-7)", {}),
+    Item("gap", 6, TIME, "2 lost", {"first": 6, "last": 7, "unreadable": False}),
+    Item("gap", 8, TIME, "1 odd", {"first": 8, "last": 8, "unreadable": True}),
     Item("note", 8, TIME, "hello", {"kind": "memo", "visible": True}),
     Item("summary", 9, TIME, "So far.", {}),
     Item("other", 10, TIME, "(image)", {}),
@@ -35,7 +36,8 @@ def shown(items=ITEMS, *, fancy=False, **options):
 def test_everything_has_its_place(fancy):
     assert shown(fancy=fancy).replace("**", "") == (
         "[start]\n› list\n  them ␛[2J\n\n∴ thought · 2 lines\n\nSure\n\n● $ ls -la\n"
-        "  no such file\n\n⚠ 2 events lost here (6-7)\n\n✎ memo\nhello\n\n"
+        "  no such file\n\n⚠ events lost here: 2 (6-7)\n\n"
+        "⚠ 1 event that this version cannot read (8)\n\n✎ memo\nhello\n\n"
         "▽ summary of what came before\nSo far.\n\n· (image)\n"
     )
 
