@@ -40,6 +40,9 @@ _OVERFLOW = re.compile(
     re.IGNORECASE,
 )
 
+_ADVICE = re.compile(r"\): [^()]*$")
+"""The end of a message that says what to do: nothing, as long as the request is sent again."""
+
 
 def preload() -> None:
     """Import what is slow in the background, so that the first request does not wait for it."""
@@ -95,7 +98,7 @@ class AnthropicModel:
                     "attempt": attempt,
                     "of": self._max_retries,
                     "after": round(pause, 1),
-                    "reason": str(problem),
+                    "reason": _ADVICE.sub(")", str(problem)),
                 }
             else:
                 return
@@ -182,6 +185,7 @@ def _model_error(error: Any) -> ModelError:
     status = getattr(error, "status_code", None)
     said = valid(str(getattr(error, "api_message", None) or getattr(error, "message", error)))
     hints = {
+        400: f"the API refused the request ({said})",
         401: f"the API refused the key ({said}): check ANTHROPIC_API_KEY",
         403: f"the API does not allow this ({said})",
         404: f"the API does not know this model or address ({said}): check --model, MODEL_ID "
@@ -191,7 +195,8 @@ def _model_error(error: Any) -> ModelError:
     }
     if status is None:
         cause = error.__cause__ or error
-        said = f"no connection to the API ({valid(str(cause)) or said})"
+        said = f"no connection to the API ({valid(str(cause)) or said}): check the network, and "
+        said += "ANTHROPIC_BASE_URL if it is set"
     return ModelError(
         hints.get(status or 0, said),
         kind=kind,

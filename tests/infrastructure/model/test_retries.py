@@ -87,6 +87,27 @@ def test_a_connection_that_breaks_before_the_answer_is_made_again(monkeypatch):
     assert requests == 2
 
 
+def test_what_to_do_is_said_when_nothing_is_tried_any_more(monkeypatch):
+    monkeypatch.setattr(client.random, "uniform", lambda *_: 0.0)
+    events, error, _ = asked(*[refuse(529, "Overloaded")] * 4)
+
+    assert {event["reason"] for event in events} == {"the API is overloaded (Overloaded)"}
+    assert str(error) == "the API is overloaded (Overloaded): try again in a moment"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "said"),
+    [
+        (refuse(400, "no such thing"), "the API refused the request (no such thing)"),
+        (refuse(401, "no"), "the API refused the key (no): check ANTHROPIC_API_KEY"),
+    ],
+)
+def test_a_refusal_says_that_it_is_one(refusal, said):
+    _, error, _ = asked(refusal)
+
+    assert str(error) == said
+
+
 def test_an_answer_that_has_begun_is_not_asked_for_again():
     events, error, requests = asked(reply("Hi there.", drop_after=3), reply("never"))
 
