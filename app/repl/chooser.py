@@ -214,7 +214,7 @@ class Chooser(Generic[Value]):
         return "\n".join(lines)
 
     def _height(self) -> Dimension:
-        room = get_app().output.get_size().rows - 5
+        room = get_app().output.get_size().rows - 5 - self._hint_lines().count("\n")
         if self._preview is not None:
             room -= _PREVIEW_LINES + 1
         most = max(min(len(self._choices), room), 1)
