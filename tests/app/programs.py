@@ -66,6 +66,8 @@ class Program:
         self.cwd = folder / "work"
         self.cwd.mkdir(exist_ok=True)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+        for size in ("COLUMNS", "LINES"):  # pytest-xdist's, not those of our terminals
+            kept.pop(size, None)
         kept.pop("PYTHONDONTWRITEBYTECODE", None)  # compiling the SDK takes seconds: once is enough
         self.environment = {
             **kept,
