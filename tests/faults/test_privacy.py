@@ -118,6 +118,7 @@ DELETING = {
     "renames", "replace",
 }  # fmt: skip
 DELETED = {
+    "domain/projections/orphans.py orphans: remove": "of a list in memory",
     "infrastructure/jsonl/disk.py remove: os.unlink": "the one function of the store that removes",
     "infrastructure/jsonl/disk.py rename: os.replace": "the one that puts a file in place",
     "infrastructure/jsonl/disk.py truncate: os.ftruncate": "the one that cuts",
