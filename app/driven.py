@@ -116,7 +116,6 @@ class Driver:
         finally:
             for number in SIGNALS:
                 loop.remove_signal_handler(number)
-        sys.stdout.flush()  # whether somebody still reads is known to `happened` alone
         return self._exit_code
 
     async def _take(self, item: bytes | int | _TurnIsOver | None) -> None:

@@ -11,12 +11,13 @@ import json
 import signal
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from app.errors import DONE, FAILED
 from app.i18n import _
+from app.repl.console import Terminal
 from app.repl.plain import plain
 from domain.events import MessageAppended
 from domain.projections.usage import total
@@ -155,7 +156,7 @@ def result_of(talk: Conversation, since: int) -> JsonObject:
 
 def _print_result(result: JsonObject, output: str) -> None:
     if output != "text":
-        _print(result)
+        click.echo(json.dumps(result, ensure_ascii=True))
         return
     if result["text"]:
         click.echo(plain(result["text"]) if sys.stdout.isatty() else result["text"])
@@ -174,9 +175,6 @@ def _print_result(result: JsonObject, output: str) -> None:
 
 def happened(value: JsonObject) -> None:
     """Print what happens meanwhile. Whoever stops reading costs the turn nothing."""
-    with suppress(OSError):
-        _print(value)
-
-
-def _print(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=True))
+    out = Terminal(sys.stdout)
+    out.write(f"{json.dumps(value, ensure_ascii=True)}\n")
+    out.flush()

@@ -68,6 +68,7 @@ class Program:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
         for size in ("COLUMNS", "LINES"):  # pytest-xdist's, not those of our terminals
             kept.pop(size, None)
+        kept.pop("PYTHONUNBUFFERED", None)  # nobody has it, and it hides what is left in a buffer
         kept.pop("PYTHONDONTWRITEBYTECODE", None)  # compiling the SDK takes seconds: once is enough
         self.environment = {
             **kept,
