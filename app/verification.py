@@ -8,7 +8,7 @@ The order over all logs (`check_order`) is derived: it is compared with the logs
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
 from domain.conversation import Conversation
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from domain.events import Event, Version
     from infrastructure.jsonl.line import Line
     from infrastructure.jsonl.store import Inspection, Store
-    from infrastructure.mapper import ConversationMapper
 
 Kind: TypeAlias = Literal[
     "header", "damage", "checksum", "batch", "version", "event", "parent", "request",
@@ -93,10 +92,7 @@ def verify(conversations: Conversations, conversation_id: UUID) -> Report:
         found = conversations.store.inspect(conversation_id)
         size, findings = found.size, list(_of_bytes(found))
         lines = {line.version: line for line in found.lines}
-        mapper = cast("ConversationMapper", conversations.mapper)
-        events = [
-            mapper.read(conversation_id, line.version, line.topic, line.raw) for line in found.lines
-        ]
+        events = list(conversations.events.of_lines(conversation_id, found.lines))
     proofs = list(_proofs(events))
     for version, kind, what in [*_of_meaning(events), *(proof for proof in proofs if proof)]:
         line = lines.get(version)

@@ -8,13 +8,14 @@ from eventsourcing.persistence import EventStore
 
 from domain.snapshot import ConversationSnapshot
 from infrastructure.jsonl.recorders import JSONLAggregateRecorder
-from infrastructure.mapper import ConversationMapper
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from uuid import UUID
 
     from domain.events import Event
+    from infrastructure.jsonl.line import Line
+    from infrastructure.mapper import ConversationMapper
 
 
 class ConversationEvents(EventStore["UUID"]):
@@ -22,6 +23,8 @@ class ConversationEvents(EventStore["UUID"]):
 
     Over logs it makes no stored event of each line on the way: that was a third of a replay.
     """
+
+    mapper: ConversationMapper
 
     def get(
         self,
@@ -33,20 +36,23 @@ class ConversationEvents(EventStore["UUID"]):
         limit: int | None = None,
     ) -> Iterator[Event]:
         """Yield the events with versions in ``(gt, lte]``, at most *limit*, in order or *desc*."""
-        recorder, mapper = self.recorder, self.mapper
-        if isinstance(recorder, JSONLAggregateRecorder) and isinstance(mapper, ConversationMapper):
-            read = mapper.read
+        recorder = self.recorder
+        if isinstance(recorder, JSONLAggregateRecorder):
             lines = recorder.select_lines(originator_id, gt=gt, lte=lte, desc=desc, limit=limit)
-            return (read(originator_id, line.version, line.topic, line.raw) for line in lines)
+            return self.of_lines(originator_id, lines)
         found = super().get(originator_id, gt=gt, lte=lte, desc=desc, limit=limit)
         return cast("Iterator[Event]", found)
 
+    def of_lines(self, originator_id: UUID, lines: Iterable[Line]) -> Iterator[Event]:
+        """Yield the events of the *lines* of one log."""
+        read = self.mapper.read
+        return (read(originator_id, line.version, line.topic, line.raw) for line in lines)
+
     def newest_of(self, originator_id: UUID, topics: Sequence[str]) -> list[Event]:
         """Return the newest event of each of *topics* that there is."""
-        recorder, mapper = self.recorder, self.mapper
-        if isinstance(recorder, JSONLAggregateRecorder) and isinstance(mapper, ConversationMapper):
-            lines = recorder.newest_lines(originator_id, topics)
-            return [mapper.read(originator_id, a.version, a.topic, a.raw) for a in lines]
+        recorder = self.recorder
+        if isinstance(recorder, JSONLAggregateRecorder):
+            return list(self.of_lines(originator_id, recorder.newest_lines(originator_id, topics)))
         newest = {event.TOPIC: event for event in self.get(originator_id) if event.TOPIC in topics}
         return list(newest.values())
 

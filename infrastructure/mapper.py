@@ -70,7 +70,7 @@ class ConversationMapper(Mapper[UUID]):
         self, originator_id: UUID, version: int, topic: str, state: bytes | msgspec.Raw
     ) -> Event:
         """Return the event of that topic and state; `Unrecognised` if it cannot be read."""
-        event: Event | None
+        event: Event
         try:
             if self._is_sealing:
                 state = self._opened(bytes(state))

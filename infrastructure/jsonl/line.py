@@ -127,13 +127,7 @@ def encode(
         head = b'{"v":%d,"topic":%s,' % (version, _encode(topic))
     except (UnicodeEncodeError, msgspec.MsgspecError) as error:
         raise InvalidEventError(f"topic {topic!r} is not valid text") from error
-    tail = b',"crc":"%08x"' % crc32(state)
-    if batch is not None:
-        tail += b',"batch":[%d,%d]' % batch
-    if base is not None:
-        tail += b',"base":%d' % base
-    if tracking is not None:
-        tail += b',"tracking":' + _encode(tracking)
+    tail = b',"crc":"%08x"%s' % (crc32(state), _marks(batch, base, tracking))
     line = b'%s"state":%s%s}\n' % (head, state, tail)
     if not _embeds(state, line):
         line = b'%s"state64":"%s"%s}\n' % (head, base64.b64encode(state), tail)
@@ -176,7 +170,7 @@ def fast_block(block: bytes, offset: int, number: int) -> list[Line] | None:
             version = line.version
             end = start + _PLAIN_LENGTH + len(str(version)) + len(line.topic) + len(line.raw)
             if line.batch or line.base is not None or line.tracking:
-                end += _extra_length(line)
+                end += len(_marks(line.batch, line.base, line.tracking))
             if block[end] != _NEWLINE or not 0 <= version <= MAX_VERSION:
                 return None
             line.offset, line.length = offset + start, end - start
@@ -187,16 +181,16 @@ def fast_block(block: bytes, offset: int, number: int) -> list[Line] | None:
     return lines if start == len(block) else None
 
 
-def _extra_length(line: Line) -> int:
-    """Return how long the parts of a line are that most have not."""
-    length = 0
-    if line.batch is not None:
-        length += len(b',"batch":[%d,%d]' % line.batch)
-    if line.base is not None:
-        length += len(b',"base":%d' % line.base)
-    if line.tracking is not None:
-        length += len(b',"tracking":' + _encode(line.tracking))
-    return length
+def _marks(batch: Batch | None, base: int | None, tracking: TrackingMark | None) -> bytes:
+    """Return the parts of a line that most have not."""
+    marks = b""
+    if batch is not None:
+        marks += b',"batch":[%d,%d]' % batch
+    if base is not None:
+        marks += b',"base":%d' % base
+    if tracking is not None:
+        marks += b',"tracking":' + _encode(tracking)
+    return marks
 
 
 def slow(data: bytes, offset: int = 0, number: int = 0) -> Iterator[Line | Damage]:

@@ -143,16 +143,15 @@ class LogFile:
         """Return the newest line of each of *topics* that is there."""
         try:
             with self._reading() as (fd, size):
-                versions = [search.newest_of(fd, size, topic) for topic in topics]
+                newest = search.newest_of(fd, size, topics)
         except LogMissingError:
             return []
         found = []
-        for topic, version in zip(topics, versions, strict=True):
-            if version is not None:
-                lines = self.read(gt=version - 1, lte=version)
-                if not lines or lines[-1].topic != topic:  # it is not believed: an older one may be
-                    lines = [line for line in self.read() if line.topic == topic]
-                found += lines[-1:]
+        for topic in filter(newest.__contains__, topics):
+            lines = self.read(gt=newest[topic] - 1, lte=newest[topic])
+            if not lines or lines[-1].topic != topic:  # it is not believed: an older one may be
+                lines = [line for line in self.read() if line.topic == topic]
+            found += lines[-1:]
         return found
 
     def cut_after(self, version: int) -> tuple[int, Line | None]:
@@ -162,27 +161,15 @@ class LogFile:
             LogMissingError: There is no such file.
         """
         with self._reading() as (fd, size):
-            found = [
-                a for a in search.between(fd, size, version - 1, version) if a.version <= version
-            ]
-            if not found or found[-1].version != version:
-                found = [a for a in search.scan(fd, 0, size).lines if a.version <= version]
-            if not found:
-                return search.header_end(fd, size), None
-            end = found[-1].end
-            rest = disk.read(fd, search.PROBE, end)
-            newline = rest.find(b"\n")
-            if newline >= 0 and not rest[:newline].strip():
-                end += newline + 1
-            return end, found[-1]
+            return search.cut_after(fd, size, version)
 
     def anchor(self, version: int) -> Anchor | None:
         """Return where *version* stands; None if it is not there."""
         try:
-            end, line = self.cut_after(version)
-            if line is None or line.version != version:
-                return None
-            with self._reading() as (fd, _):
+            with self._reading() as (fd, size):
+                end, line = search.cut_after(fd, size, version)
+                if line is None or line.version != version:
+                    return None
                 status = disk.stat_fd(fd)
                 data = disk.read(fd, end - line.offset, line.offset)
         except LogMissingError:
@@ -322,19 +309,15 @@ class LogFile:
         assert fd is not None
         base = (known.last or 0) if known.unfinished else None
         lines = encoded(events, base=base, tracking=tracking)
-        start = known.size
-        if not known.sealed:
-            lines[0] = b"\n" + lines[0]
-        self._undo = start
+        seal = b"" if known.sealed else b"\n"
+        self._undo = known.size
         try:
-            disk.write_all(fd, lines[0] if len(lines) == 1 else b"".join(lines))
+            disk.write_all(fd, seal + b"".join(lines))
         except OSError as error:
             self.roll_back()
             raise WriteError(self.path, error) from error
-        offsets, size = _offsets(lines, start)
-        if not known.sealed:
-            offsets[0] += 1
-        self._known = _Known(size, events[-1].originator_version, True, False)  # noqa: FBT003
+        offsets, size = _offsets(lines, known.size + len(seal))
+        self._known = _Known(size, events[-1].originator_version, sealed=True, unfinished=False)
         return offsets
 
     def sync(self) -> None:

@@ -82,7 +82,7 @@ class _Anchored(msgspec.Struct):
     state: bytes
 
 
-class JSONLSnapshotRecorder(AggregateRecorder):
+class JSONLSnapshotRecorder(JSONLAggregateRecorder):
     """Snapshots, in files like logs. They are derived: never synced, and a doubtful one is none.
 
     Unlike events, snapshots may be taken in any order of versions.
@@ -95,7 +95,7 @@ class JSONLSnapshotRecorder(AggregateRecorder):
     """
 
     def __init__(self, store: Store, logs: Store | None = None) -> None:
-        self.store = store
+        super().__init__(store)
         self._logs = logs
 
     def insert_events(  # noqa: D102
@@ -113,14 +113,12 @@ class JSONLSnapshotRecorder(AggregateRecorder):
         desc: bool = False,
         limit: int | None = None,
     ) -> Sequence[StoredEvent]:
-        conversation = as_uuid(originator_id)
         found: list[StoredEvent | None] = []
-        with self.store.lock, suppress(StoreError):
-            log = self.store.log(conversation)
-            lines = log.read(gt=gt, lte=lte, desc=desc, limit=limit)
+        with suppress(StoreError):
+            lines = self.select_lines(originator_id, gt=gt, lte=lte, desc=desc, limit=limit)
             found = [self._checked(originator_id, line) for line in lines]
             if not all(found):
-                lines = log.read(gt=gt, lte=lte, desc=desc)
+                lines = self.select_lines(originator_id, gt=gt, lte=lte, desc=desc)
                 found = [self._checked(originator_id, line) for line in lines]
         return [stored for stored in found if stored is not None][:limit]
 
@@ -133,11 +131,11 @@ class JSONLSnapshotRecorder(AggregateRecorder):
 
     def _checked(self, originator_id: UUID | str, line: Line) -> StoredEvent | None:
         """Return the snapshot of *line*; None if it is damaged, or of another log."""
+        if not line.crc_ok:
+            return None
         try:
             anchored = _read_anchored(line.raw)
         except msgspec.MsgspecError:
-            return None
-        if not line.crc_ok:
             return None
         if self._logs is not None and not self._logs.holds(as_uuid(originator_id), anchored.anchor):
             return None

@@ -107,24 +107,27 @@ def from_end(fd: int, size: int, *, limit: int, gt: int | None = None) -> Scan:
     return scan(fd, 0, size)
 
 
-def newest_of(fd: int, size: int, topic: str) -> int | None:
-    """Return the version of the newest line of that topic, found backwards by its mark.
+def newest_of(fd: int, size: int, topics: Sequence[str]) -> dict[str, int]:
+    """Return the version of the newest line of each of *topics*, found backwards by their marks.
 
     Only lines as they are written are found, and whether one is believed is not looked at. Text in
-    a message may look like the mark; it does not parse as a line of that topic.
+    a message may look like a mark; it does not parse as a line of that topic.
     """
-    mark = b',"topic":"%s","state' % topic.encode()
+    marks = {topic: b',"topic":"%s","state' % topic.encode() for topic in topics}
+    overlap = max(map(len, marks.values()), default=0)
+    found: dict[str, int] = {}
     end = size
-    while end > 0:
+    while end > 0 and len(found) < len(marks):
         start = max(end - CHUNK, 0)
-        data = disk.read(fd, min(end + len(mark), size) - start, start)
-        place = len(data)
-        while (place := data.rfind(mark, 0, place)) >= 0:
-            line = _line_around(fd, size, start + place)
-            if line is not None and line.topic == topic:
-                return line.version
+        data = disk.read(fd, min(end + overlap, size) - start, start)
+        for topic, mark in marks.items():
+            place = len(data)
+            while topic not in found and (place := data.rfind(mark, 0, place)) >= 0:
+                line = _line_around(fd, size, start + place)
+                if line is not None and line.topic == topic:
+                    found[topic] = line.version
         end = start
-    return None
+    return found
 
 
 def _line_around(fd: int, size: int, place: int) -> Line | None:
@@ -196,6 +199,21 @@ def _probe(fd: int, position: int, end: int) -> tuple[int, int] | None:
         return None
     line = lines_.fast(data[start : stop if stop >= 0 else len(data)])
     return position + start, line.version if line else -1
+
+
+def cut_after(fd: int, size: int, version: int) -> tuple[int, Line | None]:
+    """Return where the events up to *version* end, newline included, and the last of them."""
+    found = [a for a in between(fd, size, version - 1, version) if a.version <= version]
+    if not found or found[-1].version != version:
+        found = [a for a in scan(fd, 0, size).lines if a.version <= version]
+    if not found:
+        return header_end(fd, size), None
+    end = found[-1].end
+    rest = disk.read(fd, PROBE, end)
+    newline = rest.find(b"\n")
+    if newline >= 0 and not rest[:newline].strip():
+        end += newline + 1
+    return end, found[-1]
 
 
 def header_end(fd: int, size: int) -> int:
