@@ -310,8 +310,7 @@ class Conversation(BaseAggregate[UUID]):
         Raises:
             UnknownEntryError: *version* is not an entry.
         """
-        if not self.has_entry(version):
-            raise UnknownEntryError(version)
+        self.entry(version)
         parent = self._history.parents[version]
         if parent is not None and parent < self._history.since:
             self._reach(parent)  # which may find that it is no entry
@@ -731,8 +730,8 @@ class Conversation(BaseAggregate[UUID]):
         self.trigger_event(event_class, **{"timestamp": self.clock(), **body})
 
     def _require_entry(self, target: Version | None) -> None:
-        if target is not None and not self.has_entry(target):
-            raise UnknownEntryError(target)
+        if target is not None:
+            self.entry(target)
 
     def _require_open(self, tool_use_id: str) -> None:
         if all(call.id != tool_use_id for call in self.open_calls()):

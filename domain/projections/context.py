@@ -22,7 +22,7 @@ from domain.raw_messages import blocks_of
 from domain.thinking import thinking_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from domain.conversation import Conversation
     from domain.events import Version
@@ -117,19 +117,27 @@ def live_entries(conversation: Conversation, leaf: Version | None) -> list[Entry
     Raises:
         UnknownEntryError: *leaf* is not an entry.
     """
-    live: list[Entry] = []
+    return list(live_backwards(conversation, leaf))[::-1]
+
+
+def live_backwards(conversation: Conversation, leaf: Version | None) -> Iterator[Entry]:
+    """Yield the `live_entries` from the last to the first, for whoever stops before.
+
+    Raises:
+        UnknownEntryError: *leaf* is not an entry.
+    """
     newest: Compacted | None = None
+    first: Version = 0
     for entry in conversation.backwards(leaf):
-        if newest is None and isinstance(entry, Compacted):
-            newest = entry
-        if newest is None:
-            live.append(entry)
-        elif newest.first_kept is None or entry.originator_version < newest.first_kept:
+        if entry.originator_version < first:
             break
-        elif not isinstance(entry, Compacted):
-            live.append(entry)
-    live.reverse()
-    return live if newest is None else [newest, *live]
+        if not isinstance(entry, Compacted):
+            yield entry
+        elif newest is None:
+            newest = entry
+            first = entry.originator_version if entry.first_kept is None else entry.first_kept
+    if newest is not None:
+        yield newest
 
 
 # -- what each entry says ----------------------------------------------------------------------

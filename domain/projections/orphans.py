@@ -5,11 +5,10 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from domain.events import Compacted, MessageAppended
+from domain.events import MessageAppended
+from domain.projections.context import live_backwards
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from domain.conversation import Conversation
     from domain.events import Version
 
@@ -27,27 +26,17 @@ def orphans(conversation: Conversation, leaf: Version | None) -> list[str]:
     """
     found: list[str] = []
     waiting: list[str] = []  # results whose call was not met yet, on the way back
-    for message in islice(_live_messages(conversation, leaf), MOST_ENTRIES):
-        role, blocks = message.said
-        if role == "user":
-            waiting += [result["tool_use_id"] for result in reversed(message.said.tool_results)]
-        elif blocks:
-            calls = {call["id"] for call in message.said.tool_uses}
+    for entry in islice(live_backwards(conversation, leaf), MOST_ENTRIES):
+        if not isinstance(entry, MessageAppended):
+            continue
+        said = entry.said
+        if said.role == "user":
+            waiting += [result["tool_use_id"] for result in reversed(said.tool_results)]
+        elif said.blocks:
+            calls = {call["id"] for call in said.tool_uses}
             answered = {each for each in waiting if each in calls}
             for each in answered:
                 waiting.remove(each)
             found += waiting
             waiting.clear()
     return found + waiting
-
-
-def _live_messages(conversation: Conversation, leaf: Version | None) -> Iterator[MessageAppended]:
-    """Yield the messages on the path to *leaf* that no summary stands for, the last first."""
-    first = 0
-    for entry in conversation.backwards(leaf):
-        if entry.originator_version < first:
-            return
-        if isinstance(entry, MessageAppended):
-            yield entry
-        elif isinstance(entry, Compacted) and not first:
-            first = entry.first_kept or entry.originator_version
