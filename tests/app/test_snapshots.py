@@ -22,9 +22,8 @@ def folder(tmp_path):
 
 @pytest.fixture
 def app(folder):
-    conversations = Conversations({"LEFTFOLD_STORE": str(folder), "LEFTFOLD_DURABILITY": "os"})
-    yield conversations
-    conversations.close()
+    with workload.conversations(folder) as conversations:
+        yield conversations
 
 
 def restored(app, talk_id):
