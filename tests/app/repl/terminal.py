@@ -108,6 +108,10 @@ class Person(Program):
         self.waits(PROMPT)
         self.child.send(text + "\r")
 
+    def pastes(self, text):
+        """Say what is too long to be typed: each key costs a drawing of the prompt."""
+        self.says(f"\x1b[200~{text}\x1b[201~")
+
     def logs_that(self, condition):
         """Wait until *condition* holds for the events in the log."""
         until(lambda: self.has_logged(condition))

@@ -273,9 +273,9 @@ def test_compaction_stops_at_once_and_changes_nothing(tmp_path):
         ) as server,
     ):
         person = Person(tmp_path, server, LEFTFOLD_CONTEXT_WINDOW="8000")
-        person.says("word " * 1700)
+        person.pastes("word " * 1700)
         person.waits("One.")
-        person.says("word " * 1700)
+        person.pastes("word " * 1700)
         person.waits("Two.")
         person.says("/compact")
         gate.wait()

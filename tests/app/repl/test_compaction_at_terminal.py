@@ -21,7 +21,7 @@ def person(tmp_path, server):
     """Somebody with two long turns behind them, in a small window."""
     person = Person(tmp_path, server, LEFTFOLD_CONTEXT_WINDOW="8000")
     for answer in ("One.", "Two."):
-        person.says(LONG)
+        person.pastes(LONG)
         person.waits(answer)
     return person
 
