@@ -93,6 +93,8 @@ class Lease:
             try:
                 with contextlib.suppress(OSError):
                     disk.truncate(fd, 0)
+                with contextlib.suppress(OSError):  # closing is not enough:
+                    disk.unlock(fd)  # a program that is being started has the descriptor yet
             finally:
                 disk.close(fd)
 

@@ -95,3 +95,19 @@ def test_a_program_that_a_tool_has_left_behind_keeps_no_lock(fast_folder):
         history.check(fast_folder / "store", acks)  # it takes every lock, the lease as well
     finally:
         child.communicate(b"\n")
+
+
+def test_a_lease_that_was_released_is_free_even_if_its_descriptor_lives_on(fast_folder):
+    """Between fork and exec, every program that is started has all descriptors."""
+    lease = Lease.acquire(fast_folder, history.A)
+    child = subprocess.Popen(
+        [sys.executable, "-c", "input()"],
+        stdin=subprocess.PIPE,
+        pass_fds=[lease._fd],
+    )
+    try:
+        lease.release()
+
+        Lease.acquire(fast_folder, history.A).release()
+    finally:
+        child.communicate(b"\n")
