@@ -21,6 +21,9 @@ from infrastructure.errors import NewerFormatError
 from tests.api_rules import violations
 from tests.faults.damage import KINDS, SCALE, corrupted, histories, hospital
 
+# The same lines, thousands of times: coverage would double what this takes and show nothing.
+pytestmark = pytest.mark.no_cover
+
 TALLY = Counter()
 
 QUICK = settings(max_examples=25 * SCALE)

@@ -15,6 +15,9 @@ from tests.faults import history
 from tests.faults.failing import Failing
 from tests.faults.simulated import Disk, Recording, write_out
 
+# The same lines, thousands of times: coverage would double what this takes and show nothing.
+pytestmark = pytest.mark.no_cover
+
 DAMAGES = history.LEFT_BY_A_CRASH | history.SEALED
 
 
