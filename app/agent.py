@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from domain.answer import Answer
 from domain.events import TurnError
@@ -22,7 +21,7 @@ from domain.projections.usage import added, total
 from infrastructure.errors import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from app.compactor import Compactor
     from app.ports import Model, OpenConversation, Screen
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from domain.conversation import Conversation
     from domain.events import Version
     from domain.raw_messages import JsonObject
-
-Done = TypeVar("Done")
 
 MAX_CUT_OFF_ANSWERS = 2
 """How often in one turn the model may be asked again after an answer that ended in a call."""
@@ -73,7 +70,7 @@ class Agent:
         self._lost: JsonObject = {}
 
     async def run_turn(self, prompt: str, attachments: Sequence[JsonObject] = ()) -> str:
-        """Say *prompt* to the model, with *attachments*, and let it work until it is done.
+        """Say what is queued, then *prompt* with *attachments*; work until it is done.
 
         Returns the outcome: done, interrupted or failed. A failure is shown and in the log.
 
@@ -81,12 +78,7 @@ class Agent:
             NotRecordedError: the log could not take an event; the turn stopped there.
             InvalidCommandError: the prompt is blank; nothing happened.
         """
-        self._tool_calls.save_what_could_not_be_saved()
-        queued = await self._attachments_of_queue()
-        first = self._at_hand.conversation.version + 1
-        begin = partial(self._begin_turn, queued=queued, prompt=prompt, attachments=attachments)
-        self._at_hand.record(begin)
-        return await self._finish(self._work(), first)
+        return await self._begin(lambda talk: talk.append_prompt(prompt, attachments))
 
     def is_waiting(self) -> bool:
         """Whether the last turn stopped, in a crash, with calls that never started."""
@@ -95,13 +87,33 @@ class Agent:
         return bool(calls) and talk.last_turn is None and not any(map(talk.was_started, calls))
 
     async def go_on(self) -> str:
-        """Take up a turn that `is_waiting`: ask again whether its calls may run (case A11)."""
+        """Take up what waits: calls, which are asked about again (case A11), or the queue."""
+        if not self.is_waiting():
+            return await self._begin()
         first = self._at_hand.conversation.version + 1
         return await self._finish(self._go_on(), first)
 
     async def _go_on(self) -> None:
         await self._tool_calls.run(self._at_hand.conversation.open_calls())
         await self._work()
+
+    async def _begin(self, say: Callable[[Conversation], object] | None = None) -> str:
+        """Answer what a crash left open, say what is queued and what is to be said: one save."""
+        self._tool_calls.save_what_could_not_be_saved()
+        queued = await self._attachments_of_queue()
+        if say is None and not queued:  # it was taken back meanwhile
+            return "done"
+        first = self._at_hand.conversation.version + 1
+
+        def begin(talk: Conversation) -> None:
+            talk.close_open_calls()
+            self._prepare(talk)
+            talk.deliver_prompts(queued)
+            if say is not None:
+                say(talk)
+
+        self._at_hand.record(begin)
+        return await self._finish(self._work(), first)
 
     async def _finish(self, work: Coroutine[None, None, None], first: int) -> str:
         """Let *work* come to its end, whichever it is, and record that."""
@@ -112,46 +124,45 @@ class Agent:
         except ModelError as problem:
             error = TurnError(problem.kind, str(problem), problem.request_id)
             return self._end_turn("failed", first, error)
-        self._end_turn("done", first)
-        with suppress(ModelError, asyncio.CancelledError):
-            # Now, so that the next prompt need not wait; what fails here is tried again there.
-            await self._compact(self._compactor.make_room())
-        return "done"
+        return self._end_turn("done", first)
 
     async def _work(self) -> None:
         cut_off_answers, pauses = 0, 0
         while True:
             stop_reason = await self._ask_in_room()
             calls = self._at_hand.conversation.open_calls()
-            if calls and stop_reason == "tool_use":
-                await self._tool_calls.run(calls)
-            if not calls or stop_reason == "tool_use":
-                # What was typed meanwhile: after the tools, or at the end as the next thing to do.
-                if await self._deliver() or calls:
-                    continue
-                if stop_reason != "pause_turn":
-                    return
+            if calls and stop_reason != "tool_use":
+                # An input that may be cut off is never run (facts.md, trap 2; case A17).
+                self._tool_calls.refuse_cut_off(stop_reason)
+                cut_off_answers += 1
+                if cut_off_answers > MAX_CUT_OFF_ANSWERS:
+                    message = f"calls were cut off {cut_off_answers} times ({stop_reason})"
+                    raise ModelError(message, kind="calls_cut_off")
+                continue
+            await self._tool_calls.run(calls)
+            # What was typed meanwhile: after the tools, or at the end as the next thing to do.
+            if await self._deliver() or calls:
+                continue
+            if stop_reason == "pause_turn":
                 pauses += 1
                 if pauses > MAX_PAUSES:
                     message = f"the model paused {pauses} times before it was done"
                     raise ModelError(message, kind="paused_too_often")
                 continue
-            # An input that may be cut off is never run (facts.md, trap 2; case A17).
-            self._tool_calls.refuse_cut_off(stop_reason)
-            cut_off_answers += 1
-            if cut_off_answers > MAX_CUT_OFF_ANSWERS:
-                message = f"the model's calls were cut off {cut_off_answers} times ({stop_reason})"
-                raise ModelError(message, kind="calls_cut_off")
+            with suppress(ModelError):  # now, so that the next prompt need not wait
+                await self._compactor.make_room()
+            if not await self._deliver():
+                return
 
     async def _ask_in_room(self) -> str:
         """Ask; where the model says that it is too much, make room and ask once more."""
-        await self._compact(self._compactor.make_room())
+        await self._compactor.make_room()
         try:
             return await self._ask()
         except ModelError as problem:
             if not problem.is_overflow:
                 raise
-            if not await self._compact(self._compactor.compact(reason="overflow", keep=1)):
+            if not await self._compactor.compact(reason="overflow", keep=1):
                 raise
         return await self._ask()
 
@@ -214,36 +225,14 @@ class Agent:
         self._screen.answered()
         return answer.stop_reason or ""
 
-    async def _compact(self, work: Coroutine[None, None, Done]) -> Done:
-        """Do *work*, a compaction; what it spent for nothing counts as this turn's."""
-        self._compactor.spent = {}
-        before = self._at_hand.conversation.leaf  # the version rises by what is typed meanwhile
-        try:
-            return await work
-        finally:
-            if self._at_hand.conversation.leaf == before:
-                self._lost = added(self._lost, self._compactor.spent)
-
-    def _begin_turn(
-        self,
-        talk: Conversation,
-        queued: Mapping[Version, Sequence[JsonObject]],
-        prompt: str,
-        attachments: Sequence[JsonObject],
-    ) -> None:
-        """Answer what a crash left open, then append the prompt: one save."""
-        talk.close_open_calls()
-        self._prepare(talk)
-        talk.deliver_prompts(queued)
-        talk.append_prompt(prompt, attachments)
-
     def _end_turn(self, outcome: str, first: int, error: TurnError | None = None) -> str:
         def end(talk: Conversation) -> None:
             talk.close_open_calls()
-            spent = added(total(talk, since=first), self._lost)
-            talk.end_turn(outcome, error=error, spent=spent, lost=self._lost)
+            lost = added(self._lost, self._compactor.unrecorded)
+            spent = added(total(talk, since=first), lost)
+            talk.end_turn(outcome, error=error, spent=spent, lost=lost)
 
         self._at_hand.record(end)
-        self._lost = {}
+        self._lost = self._compactor.unrecorded = {}
         self._screen.turn_ended(outcome, error)
         return outcome

@@ -38,8 +38,10 @@ class Compactor:
     """Makes room in the conversation at hand.
 
     *window_of* tells how many tokens a model can take in; nobody is asked about a context of up to
-    *surely_fits* tokens. *spent* is the usage of all summaries
-    that were asked for, good or not.
+    *surely_fits* tokens.
+
+    Attributes:
+        unrecorded: What summaries have used, good or not, that no event accounts for yet.
     """
 
     def __init__(
@@ -56,7 +58,7 @@ class Compactor:
         self._screen = screen
         self._window_of = window_of
         self._surely_fits = surely_fits
-        self.spent: JsonObject = {}
+        self.unrecorded: JsonObject = {}
 
     def is_needed(self) -> bool:
         """Whether the next request would not leave room for its answer."""
@@ -94,7 +96,7 @@ class Compactor:
         cut = find_cut(talk, self._room().keep if keep is None else keep)
         if cut is None:
             return False
-        self.spent, before = {}, context_tokens(talk)
+        before = context_tokens(talk)
         self._screen.compacting(before)
         summary = await self._summarise(cut, focus)
         self._at_hand.record(
@@ -104,9 +106,10 @@ class Compactor:
                 tokens_before=before,
                 reason=reason,
                 model=talk.model,
-                usage=self.spent,
+                usage=self.unrecorded,
             )
         )
+        self.unrecorded = {}
         self._screen.compacted(context_tokens(self._at_hand.conversation))
         return True
 
@@ -120,7 +123,6 @@ class Compactor:
         cut = find_cut(talk, self._room().keep)
         if cut is None:
             raise ModelError(_("There is nothing to compact yet."), kind="nothing_to_compact")
-        self.spent = {}
         self._screen.compacting(context_tokens(talk))
         summary = await self._summarise(cut, focus)
         return lambda new: new.carry_over(talk, summary, cut.first_kept)
@@ -131,7 +133,6 @@ class Compactor:
         Raises:
             ModelError: there was no good summary.
         """
-        self.spent = {}
         return await self._write(entries, previous="", focus=focus)
 
     async def _summarise(self, cut: Cut, focus: str) -> str:
@@ -174,7 +175,7 @@ class Compactor:
                 if event["type"] == "retry":  # the summary itself is not for the screen
                     self._screen.streamed(event)
         finally:
-            self.spent = added(self.spent, answer.usage)
+            self.unrecorded = added(self.unrecorded, answer.usage)
         text = "\n".join(raw["text"] for raw in answer.content if raw.get("type") == "text")
         if answer.stop_reason != "end_turn" or not text.strip():
             message = _("the model wrote no whole summary ({reason}); nothing changed").format(

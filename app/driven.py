@@ -15,7 +15,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from app.errors import DONE, explanation
-from app.one_turn import SIGNALS, about, happened, result_of
+from app.one_turn import SIGNALS, about, happened, not_recorded, result_of
 from app.ports import Approval
 from app.repl.approval import DECLINED, NOBODY
 from app.settings import suggestion
@@ -93,6 +93,7 @@ class Driver:
     ) -> None:
         self._agent = agent
         self._at_hand = at_hand
+        self._id = at_hand.conversation.id
         self._approver = approver
         self._inbox: asyncio.Queue[bytes | int | _TurnIsOver | None] = asyncio.Queue()
         self._turn: asyncio.Task[str] | None = None
@@ -191,15 +192,13 @@ class Driver:
             told = explanation(error)
             if told is None:
                 raise error
-            self._complain(told[0])
+            happened(not_recorded(self._id, told[0]))
             return
         talk = self._at_hand.conversation
         happened(result_of(talk, self._since))
         is_done = not turn.cancelled() and turn.result() == "done"
         if is_done and talk.queue and not self._is_leaving:
-            version, text = next(iter(talk.queue.items()))
-            self._at_hand.record(lambda talk: talk.withdraw_prompt(version))
-            await self._begin(self._agent.run_turn(text))
+            await self._begin(self._agent.go_on())
 
     def _interrupt(self) -> None:
         """Stop the turn, once: a second time would disturb its tidying up."""

@@ -23,6 +23,8 @@ from domain.events import MessageAppended
 from domain.projections.usage import total
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from app.agent import Agent
     from app.ports import OpenConversation, Screen, ToolOutput
     from domain.conversation import Conversation
@@ -140,6 +142,8 @@ def result_of(talk: Conversation, since: int) -> JsonObject:
         if isinstance(entry, MessageAppended) and entry.said.role == "assistant"
     ]
     end = talk.last_turn
+    if end is not None and end.originator_version < since:
+        end = None  # of the turn before: this one had hardly begun
     result: JsonObject = {
         "type": "result",
         "id": str(talk.id),
@@ -152,6 +156,20 @@ def result_of(talk: Conversation, since: int) -> JsonObject:
     if end is not None and end.error is not None:
         result["error"] = {"type": end.error.type, "message": end.error.message}
     return result
+
+
+def not_recorded(conversation_id: UUID, message: str) -> JsonObject:
+    """Return what came of a turn whose end the log could not take; *message* says why."""
+    return {
+        "type": "result",
+        "id": str(conversation_id),
+        "version": None,
+        "outcome": "failed",
+        "text": "",
+        "stop_reason": None,
+        "usage": {},
+        "error": {"type": "not_recorded", "message": message},
+    }
 
 
 def _print_result(result: JsonObject, output: str) -> None:

@@ -281,14 +281,14 @@ class Repl:
     # -- a turn --------------------------------------------------------------------------------
 
     async def _take_turn(self, prompt: str | None) -> None:
-        """Take a turn with *prompt*; None goes on with the one that waits."""
+        """Take a turn with *prompt*, None: with what waits; and more, while something is queued."""
         since = self._version()
         task = await self._at_work(self._turn(prompt), is_turn=True)
-        outcome = None if task is None else task.result()
-        if outcome == "done":
-            # Typed after the turn's last look at the queue: the next things to do.
-            self.meanwhile.ahead.extendleft(reversed(self.meanwhile.left_over()))
-            self._offered = self.meanwhile.draft()
+        if task is not None and task.result() == "done":
+            if self._exit_code is None and self._is_queued():  # it came when all was said
+                await self._take_turn(None)
+            else:
+                self._offered = self.meanwhile.draft()
             return
         self._has_failed = True
         is_lost = prompt is not None and task is None and not self._is_saved(prompt, since)
@@ -344,6 +344,10 @@ class Repl:
                 attach=self._attached_to_queued,
             )
         return self._agent
+
+    def _is_queued(self) -> bool:
+        talk = self.recorded()
+        return bool(talk and talk.queue)
 
     def _version(self) -> int:
         """Return the version that the store has; 0 if it has none or does not say."""

@@ -106,20 +106,12 @@ class Meanwhile:
         self._shown = queue
         self._show()
 
-    def left_over(self) -> list[str]:
-        """Return what is queued and was not delivered; it is taken out of the queue."""
-        self.refresh()
-        self._is_turn = False
-        left = []
-        for version in self._shown:
-            left.append(self._shown[version])
-            self._withdraw(version)
-        self._shown = {}
-        return left
-
     def take_all(self) -> list[str]:
-        """Return everything that was typed and neither delivered nor done, in order."""
-        typed = [*self.left_over(), *self.ahead, self.draft()]
+        """Take back what was typed and neither delivered nor done; return it in order."""
+        self.refresh()
+        queued = [text for version, text in self._shown.items() if self._withdraw(version)]
+        self._shown = {}
+        typed = [*queued, *self.ahead, self.draft()]
         self.ahead.clear()
         return [text for text in typed if text]
 
@@ -154,8 +146,10 @@ class Meanwhile:
             return self.ahead.pop()
         if not self._shown:
             return None
-        version, text = self._shown.popitem()
-        self._withdraw(version)
+        version, text = next(reversed(self._shown.items()))
+        if not self._withdraw(version):
+            return None
+        del self._shown[version]
         return text
 
     def stop(self) -> None:
@@ -176,11 +170,14 @@ class Meanwhile:
                 raise
             return {}
 
-    def _withdraw(self, version: Version) -> None:
+    def _withdraw(self, version: Version) -> bool:
+        """Take a prompt out of the queue; return whether it is out, and nobody will say it."""
         try:
             self._workplace.at_hand.record(lambda talk: talk.withdraw_prompt(version))
         except Exception as error:  # noqa: BLE001 - as above
             self._workplace.complain(error)
+            return False
+        return True
 
     def _show(self, text: str | None = None) -> None:
         if self._line is not None and self._is_reading:

@@ -335,8 +335,9 @@ async def _leave_branch(repl: Repl, talk: Conversation, target: int | None, focu
     compactor = context.workshop.compactor(repl.at_hand, context.screen)
     repl.say(_("Summarising the branch …"), "dim")
     summary = await compactor.summary_of(left, focus=focus)
+    usage = compactor.unrecorded
     repl.at_hand.record(
-        lambda latest: latest.leave_branch(target, summary, model=talk.model, usage=compactor.spent)
+        lambda latest: latest.leave_branch(target, summary, model=talk.model, usage=usage)
     )
 
 

@@ -100,6 +100,13 @@ class Desk:
     def talk(self):
         return self.at_hand.conversation
 
+    async def goes_on(self):
+        """Take up what waits; return the outcome."""
+        try:
+            return await self.agent.go_on()
+        finally:
+            await self.model.close()
+
     async def say(self, *prompts):
         """Run a turn for each prompt; return the last outcome."""
         try:

@@ -152,6 +152,30 @@ def test_a_queued_prompt_survives_a_crash_and_is_delivered_with_the_next(convers
     assert texts(desk.talk) == ["typed before the crash", "hello", "Both."]
 
 
+def test_what_is_queued_is_one_turn_in_the_order_in_which_it_was_typed(conversations, tmp_path):
+    with ScriptedServer([reply("Both.")]) as server:
+        desk = Desk(conversations, server, tmp_path)
+        for text in ("first", "second"):
+            desk.at_hand.record(lambda talk, text=text: talk.queue_prompt(text))
+
+        assert asyncio.run(desk.goes_on()) == "done"
+
+    assert texts(desk.talk) == ["first", "second", "Both."]
+    assert desk.talk.queue == {}
+
+
+def test_where_nothing_is_queued_any_more_nothing_is_asked(conversations, tmp_path):
+    with ScriptedServer([]) as server:
+        desk = Desk(conversations, server, tmp_path)
+        desk.at_hand.record(lambda talk: talk.rename("here"))
+        before = desk.talk.version
+
+        assert asyncio.run(desk.goes_on()) == "done"
+
+    assert desk.talk.version == before
+    assert server.requests == []
+
+
 def test_a_prompt_that_was_taken_back_is_never_delivered(conversations, tmp_path):
     with ScriptedServer([reply("Hi.")]) as server:
         desk = Desk(conversations, server, tmp_path)

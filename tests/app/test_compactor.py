@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from domain.compaction import Room, context_tokens
-from domain.events import Compacted
+from domain.events import Compacted, TurnEnded
 from domain.projections.context import context
+from domain.projections.usage import total
 from infrastructure.errors import ModelError
 from tests.app.doubles import Desk
 from tests.server import ScriptedServer, call, overflow, refuse, reply
@@ -176,3 +177,77 @@ def test_a_turn_too_long_to_be_kept_is_split_and_the_request_stays_word_for_word
     assert compactions(desk.talk)
     assert "Print exactly these EIGHT numbers" in str(final["messages"][0])
     assert context_tokens(desk.talk) < WINDOW
+
+
+# -- after the answer --------------------------------------------------------------------------
+
+
+def while_room_is_made(desk, do):
+    """Have the next answer fill the window, and *do* something when its past is summarised."""
+
+    def summarise(request):
+        assert "Summarise this" in texts(request)[-1]
+        do()
+        return reply("## Goal\n- notes")
+
+    desk.server.add(reply(f"Noted 3. {LONG}"), summarise)
+
+
+def test_what_is_typed_while_room_is_made_belongs_to_the_turn(desk, conversations):
+    def ends():
+        events = conversations.events_of(desk.talk.id)
+        return sum(isinstance(event, TurnEnded) for event in events)
+
+    def type_two():
+        for text in ("and this", "and that"):
+            desk.at_hand.record(lambda talk, text=text: talk.queue_prompt(text))
+
+    while_room_is_made(desk, type_two)
+    desk.server.add(reply("Both."))
+    before = ends()
+
+    assert asyncio.run(desk.say("Note number 3")) == "done"
+
+    said = [message.view.text for message in desk.talk.messages() if message.view.role == "user"]
+    assert said[-3:] == ["Note number 3", "and this", "and that"]
+    assert desk.talk.queue == {}
+    assert ends() == before + 1
+    assert texts(desk.server.requests[-1].json)[-2:] == ["and this", "and that"]
+
+
+def test_stopping_while_room_is_made_leaves_what_was_typed_in_the_queue(desk):
+    async def session():
+        loop = asyncio.get_running_loop()
+        turn = asyncio.ensure_future(desk.say("Note number 3"))
+
+        def type_and_stop():
+            desk.at_hand.record(lambda talk: talk.queue_prompt("not yet"))
+            loop.call_soon_threadsafe(turn.cancel)
+
+        while_room_is_made(desk, type_and_stop)
+        return await turn
+
+    assert asyncio.run(session()) == "interrupted"
+    assert list(desk.talk.queue.values()) == ["not yet"]
+    assert compactions(desk.talk) == []
+    assert "Noted 3." in desk.talk.messages()[-1].view.text
+
+
+def test_what_a_refused_summary_has_spent_is_in_the_turns_end(desk):
+    """Room has to be made twice: the first summary is recorded, the second one is no good."""
+    big = "## Goal\n" + "- note " * 3000
+    before = total(desk.talk)
+
+    def summarise(_):
+        if compactions(desk.talk):
+            return reply("", usage={"input_tokens": 200}, stop_reason="max_tokens")
+        return reply(big, usage={"input_tokens": 100})
+
+    desk.server.add(reply(LONG, usage={"input_tokens": 7000}), *[summarise] * 3)
+    assert asyncio.run(desk.say("Note number 3")) == "done"
+
+    [compaction] = compactions(desk.talk)
+    end, recorded = desk.talk.last_turn, 7000 + compaction.usage["input_tokens"]
+    assert end.lost["input_tokens"] == 200
+    assert end.spent["input_tokens"] == recorded + 200
+    assert total(desk.talk)["input_tokens"] == before["input_tokens"] + recorded

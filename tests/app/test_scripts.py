@@ -10,6 +10,8 @@ import pexpect
 import pytest
 
 from app.driven import LONGEST_LINE
+from app.one_turn import result_of
+from tests import builders as b
 from tests.app.programs import MAIN, PATIENCE, Program, events, results, said, topics, until
 from tests.server import Gate, ScriptedServer, call, refuse, reply
 
@@ -283,6 +285,30 @@ def test_a_turn_that_fails_is_a_result_and_ends_nothing(tmp_path):
         assert "no such thing" in failed["error"]["message"]
         other.send(type="prompt", text="again")
         assert other.next("result")["text"] == "Better."
+
+
+def test_a_turn_that_the_log_cannot_take_is_a_result_too(tmp_path):
+    """Whoever waits for a `result` after each prompt must not wait for ever."""
+    big = reply(call("bash", command="head -c 20000 /dev/zero | tr '\\0' x"))
+    with ScriptedServer([big]) as server:
+        program = Program(tmp_path, server)
+        prompt = json.dumps({"type": "prompt", "text": "go"}) + "\n"
+        done = program.run("--input", "stream-json", "--yes", stdin=prompt, most_bytes=16_000)
+
+    told = [json.loads(line) for line in done.out.splitlines()]
+    assert (done.code, done.err) == (0, "")
+    [conversation], [result] = of(told, "conversation"), of(told, "result")
+    assert of(told, "error") == []
+    assert (result["id"], result["outcome"]) == (conversation["id"], "failed")
+    assert result["error"]["type"] == "not_recorded"
+    assert str(program.log()) in result["error"]["message"]
+
+
+def test_the_result_of_a_turn_that_had_not_begun_is_not_that_of_the_one_before():
+    talk = b.conversation(b.started(), b.user("hello"), b.assistant("Hi."), b.turn_ended("done"))
+
+    assert result_of(talk, 2)["outcome"] == "done"
+    assert result_of(talk, talk.version + 1)["outcome"] == "interrupted"
 
 
 @pytest.mark.parametrize("is_busy", [True, False], ids=["in a turn", "between turns"])

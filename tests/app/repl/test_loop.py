@@ -49,6 +49,11 @@ class Echo:
         self.at_hand.record(lambda talk: talk.end_turn("done"))
         return "done"
 
+    async def go_on(self):
+        self.at_hand.record(lambda talk: talk.deliver_prompts({}))
+        self.at_hand.record(lambda talk: talk.end_turn("done"))
+        return "done"
+
 
 class Bench(Workshop):
     """A workshop whose agents are doubles."""
@@ -152,6 +157,29 @@ def test_a_prompt_that_was_saved_is_not_offered_again(desk):
     assert code == 0
     assert "Unexpected error: RuntimeError: ␛boom" in shown
     assert "Traceback" not in shown
+    assert prompts.offered == ["", ""]
+
+
+def test_what_was_queued_when_all_was_said_is_the_next_turn_and_stays_in_the_log(desk):
+    """It is never taken out of the log to be kept in memory: a crash would lose it."""
+    queued = []
+
+    def make_agent(at_hand, screen):
+        async def type_late(_prompt):
+            at_hand.record(lambda talk: talk.queue_prompt("late"))
+            at_hand.record(lambda talk: talk.queue_prompt("later"))
+
+        class Late(Echo):
+            async def go_on(self):
+                queued.extend(at_hand.conversation.queue.values())
+                return await super().go_on()
+
+        return Late(at_hand, screen, type_late)
+
+    _, _, prompts, _, [events] = desk("go", "q", make_agent=make_agent)
+
+    assert queued == ["late", "later"]
+    assert prompts_in(events) == ["go", "late", "later"]
     assert prompts.offered == ["", ""]
 
 
