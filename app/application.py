@@ -317,7 +317,10 @@ class OpenConversation:
             ChangedElsewhereError: another program appended to this conversation meanwhile.
             NotRecordedError: the log could not take the events.
         """
-        conversation, self._conversation = self.conversation, None
+        try:
+            conversation, self._conversation = self.conversation, None
+        except PersistenceError as error:
+            raise NotRecordedError(str(error)) from error
         command(conversation)
         pending: list[Any] = list(conversation.pending_events)
         try:

@@ -60,27 +60,31 @@ class ToolCalls:
         self._at_hand.record(lambda talk: talk.start_tool(call.id))
         self._screen.tool_started(call, tool.summary(call.input) if tool else call.name)
         output = await self._toolbox.run(call, lambda text: self._screen.tool_printed(call, text))
-        self._record_result(call.id, output)
+        try:
+            self._record_result(call.id, output)
+        except NotRecordedError:
+            # The tool has run: its result is offered again, before the next turn (case A8).
+            self._unsaved.append((call.id, output))
+            raise
         self._screen.tool_ended(call, output)
 
     def _record_result(self, tool_use_id: str, output: ToolOutput) -> None:
-        try:
-            self._at_hand.record(
-                lambda talk: talk.append_tool_result(
-                    tool_use_id, output.content, is_error=output.is_error
-                )
-            )
-        except NotRecordedError:
-            # The tool has run: its result is offered again, before the next turn (case A8).
-            self._unsaved.append((tool_use_id, output))
-            raise
+        def append(talk: Conversation) -> None:
+            talk.append_tool_result(tool_use_id, output.content, is_error=output.is_error)
+
+        self._at_hand.record(append)
 
     def save_what_could_not_be_saved(self) -> None:
-        """Record the results of tools that have run, where the log could not take them."""
+        """Record the results of tools that have run, where the log could not take them.
+
+        Raises:
+            NotRecordedError: it still cannot; what is left is kept for the next time.
+        """
         while self._unsaved:
-            tool_use_id, output = self._unsaved.pop()
+            tool_use_id, output = self._unsaved[-1]
             if any(call.id == tool_use_id for call in self._at_hand.conversation.open_calls()):
                 self._record_result(tool_use_id, output)
+            self._unsaved.pop()
 
     def refuse_cut_off(self, reason: str) -> None:
         """Answer every open call, unrun: the answer that asked for them ended early."""

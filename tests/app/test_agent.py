@@ -386,6 +386,32 @@ def test_a_result_that_could_not_be_saved_stops_the_turn_and_is_offered_again(
     assert (tmp_path / "f").read_text() == "once\n"
 
 
+def test_a_result_is_kept_even_if_the_log_cannot_be_read_meanwhile(
+    conversations, tmp_path, monkeypatch
+):
+    """A failed save throws away what was known of the log: the next one has to read it first."""
+    with ScriptedServer([reply(call("bash", command="echo once >> f")), reply("Ok.")]) as server:
+        desk = Desk(conversations, server, tmp_path)
+        result_saving_fails(conversations, monkeypatch, after=False)
+        with pytest.raises(NotRecordedError):
+            asyncio.run(desk.say("go"))
+        with monkeypatch.context() as broken:
+            broken.setattr(conversations, "get", unreadable)
+            with pytest.raises(NotRecordedError, match="cannot be read"):
+                desk.at_hand.record(lambda talk: talk.rename("x"))
+            with pytest.raises(OperationalError, match="cannot be read"):
+                asyncio.run(desk.say("go on"))
+
+        assert asyncio.run(desk.say("go on")) == "done"
+
+    assert results(desk.talk) == ["(no output)"]
+    assert (tmp_path / "f").read_text() == "once\n"
+
+
+def unreadable(*_args, **_kwargs):
+    raise OperationalError("the log cannot be read")
+
+
 def test_a_save_that_failed_after_the_fact_is_not_doubled(conversations, tmp_path, monkeypatch):
     with ScriptedServer([reply(call("bash", command="echo hi")), reply("Ok.")]) as server:
         desk = Desk(conversations, server, tmp_path)
