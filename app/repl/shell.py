@@ -54,9 +54,11 @@ async def run(repl: Repl, typed: str) -> None:
     except asyncio.CancelledError:
         _note(repl, line, "".join(printed) + "\n[stopped by the user]", visible=is_visible)
         raise
-    _note(repl, line, str(output.content), visible=is_visible)
-    screen.tool_ended(call, output)
-    screen.rest()
+    try:
+        _note(repl, line, str(output.content), visible=is_visible)
+    finally:  # it has run: what it printed is shown even if the log cannot take it
+        screen.tool_ended(call, output)
+        screen.rest()
     if not is_visible:
         repl.say(_("(the model is not told)"), "dim")
 

@@ -6,6 +6,7 @@ import os
 import signal
 
 import pytest
+from eventsourcing.persistence import OperationalError
 from rich.console import Console
 
 from app.application import Conversations
@@ -13,7 +14,7 @@ from app.bootstrap import Workshop
 from app.repl.loop import ReplContext, run
 from app.repl.screen import RichScreen
 from app.settings import settings
-from domain.events import MessageAppended
+from domain.events import MessageAppended, NoteAppended
 from infrastructure.errors import WriteError
 from tests.app.doubles import begin
 
@@ -181,6 +182,23 @@ def test_what_was_queued_when_all_was_said_is_the_next_turn_and_stays_in_the_log
     assert queued == ["late", "later"]
     assert prompts_in(events) == ["go", "late", "later"]
     assert prompts.offered == ["", ""]
+
+
+def test_the_output_of_a_command_is_shown_even_if_the_log_cannot_take_it(desk, monkeypatch):
+    def before(conversations):
+        at_hand = conversations.start(begin())
+        at_hand.record(lambda talk: talk.append_prompt("earlier"))
+        monkeypatch.setattr(conversations.recorder, "insert_events", full)
+        return at_hand
+
+    def full(*_args, **_kwargs):
+        raise OperationalError("the disk is full")
+
+    _, shown, _, _, [events] = desk("!echo only-$((40 + 2))-once", "q", before=before)
+
+    assert "only-42-once" in shown
+    assert "the disk is full" in shown
+    assert not any(isinstance(event, NoteAppended) for event in events)
 
 
 def test_debugging_shows_the_traceback(desk):
