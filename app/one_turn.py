@@ -106,7 +106,8 @@ async def run(agent: Agent, at_hand: OpenConversation, prompt: str, output: str)
 
     def stop(code: int) -> None:
         codes.append(code)
-        turn.cancel()
+        if not turn.cancelling():  # a second time would disturb its tidying up
+            turn.cancel()
 
     for number, code in SIGNALS.items():
         asyncio.get_running_loop().add_signal_handler(number, stop, code)
