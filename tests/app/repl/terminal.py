@@ -13,6 +13,8 @@ log. What `shows` has waited for, `waits` does not see again.
 import os
 import re
 import signal
+from contextlib import suppress
+from pathlib import Path
 
 import pexpect
 import pyte
@@ -117,9 +119,15 @@ class Person(Program):
         until(lambda: self.has_logged(condition))
 
     def killed(self):
+        """Kill it; the tools that it leaves behind, too, when it is dead."""
+        tools = Path(f"/proc/{self.child.pid}/task/{self.child.pid}/children")
+        left_behind = tools.read_text().split() if tools.exists() else []
         os.kill(self.child.pid, signal.SIGKILL)
         self.child.expect(pexpect.EOF)
         self.child.close()
+        for pid in left_behind:
+            with suppress(ProcessLookupError):
+                os.killpg(int(pid), signal.SIGKILL)
 
     def ended(self):
         self.child.expect(pexpect.EOF)
