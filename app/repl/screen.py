@@ -21,6 +21,7 @@ from app.repl.region import Region, Tail
 from app.repl.tool_view import show_output, text_of
 from app.repl.transcript_view import PROMPT_MARK
 from app.repl.under_way import (
+    SLOW,
     Block,
     Running,
     cropped,
@@ -235,7 +236,9 @@ class RichScreen:
     def _add_text(self, text: str) -> None:
         if not self._fancy:
             self._write(plain(text))
-        elif finished := self._markdown.feed(text):
+            return
+        self._block.since = self._clock()
+        if finished := self._markdown.feed(text):
             self._print(_markdown(finished))
 
     def _end_block(self) -> None:
@@ -322,6 +325,8 @@ class RichScreen:
             case "text":
                 if self._markdown.tail.strip():
                     yield Tail(_markdown(end_of(self._markdown.tail, self._console.height)))
+                if now - self._block.since >= SLOW:  # nothing has come for a while
+                    yield spinner("", self._block.since, now)
             case "thinking":
                 text = "".join(self._block.thinking)[-4000:]
                 yield Tail(Text(text, style="dim italic"), _THINKING_LINES)

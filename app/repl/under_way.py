@@ -13,7 +13,7 @@ from app.repl.region import SECONDS_A_FRAME
 from app.repl.transcript_view import thought
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-_SLOW = 1.0  # seconds after which a spinner says how long it has been
+SLOW = 1.0  # seconds after which it is worth saying how long it has been
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Running:
 
 @dataclass
 class Block:
-    """The content block that is arriving."""
+    """The content block that is arriving: *since* when; a text, since when nothing more came."""
 
     kind: str = ""
     name: str = ""
@@ -40,14 +40,14 @@ def spinner(text: str, since: float, now: float, style: str = "") -> Text:
     """Return a line that moves, with how long it has been once that is worth saying."""
     elapsed = now - since
     frame = _FRAMES[int(elapsed / SECONDS_A_FRAME) % len(_FRAMES)]
-    hint = _("  Esc stops") if elapsed >= 2 * _SLOW else ""
+    hint = _("  Esc stops") if elapsed >= 2 * SLOW else ""
     parts = [(f"{frame} ", "cyan"), (text, style), (f"{took(elapsed)}{hint}", "dim")]
     return cropped(Text.assemble(*parts))
 
 
 def took(seconds: float) -> str:
     """Return a blank and how long something took, if that is worth saying."""
-    return f" {_duration(seconds)}" if seconds >= _SLOW else ""
+    return f" {_duration(seconds)}" if seconds >= SLOW else ""
 
 
 def flat(text: str) -> str:
@@ -73,7 +73,7 @@ def folded(block: Block, now: float) -> str:
     text = "".join(block.thinking).strip()
     count = text.count("\n") + 1 if text else 0
     elapsed = now - block.since
-    time = _(" for {time}").format(time=_duration(elapsed)) if elapsed >= _SLOW else ""
+    time = _(" for {time}").format(time=_duration(elapsed)) if elapsed >= SLOW else ""
     return thought(count, time)
 
 

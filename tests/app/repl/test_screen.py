@@ -206,6 +206,28 @@ def test_a_running_tool_shows_how_long_and_its_last_line():
     assert "compiling a" not in screen.text()
 
 
+def test_an_answer_that_has_stalled_moves_and_says_how_to_stop_it():
+    screen = Screen(fancy=True)
+    screen.streamed({"type": "content_block_start", "content_block": {"type": "text", "text": ""}})
+    screen.streamed(delta("Half of"))
+    screen.time.now = 0.9
+    screen._draw(now=True)
+    assert screen.text() == "Half of"
+
+    screen.time.now = 3.0
+    screen._draw(now=True)
+    assert screen.text().startswith("Half of\n")
+    assert screen.text().endswith(" 3s  Esc stops")
+
+    screen.streamed(delta(" it."))
+    screen._draw(now=True)
+    assert screen.text() == "Half of it."
+
+
+def delta(text):
+    return {"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}}
+
+
 def test_a_window_that_becomes_narrower_leaves_nothing_behind():
     """The terminal breaks the lines in two, and what is drawn anew stands in their place."""
     screen = Screen(fancy=True)
