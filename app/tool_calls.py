@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from app.errors import NotRecordedError
+from infrastructure.tools.output import StoppedError
 
 if TYPE_CHECKING:
     from app.ports import Approver, OpenConversation, Screen, Toolbox, ToolOutput
@@ -59,7 +60,16 @@ class ToolCalls:
         tool = self._toolbox.tools.get(call.name)
         self._at_hand.record(lambda talk: talk.start_tool(call.id))
         self._screen.tool_started(call, tool.summary(call.input) if tool else call.name)
-        output = await self._toolbox.run(call, lambda text: self._screen.tool_printed(call, text))
+        try:
+            output = await self._toolbox.run(
+                call, lambda text: self._screen.tool_printed(call, text)
+            )
+        except StoppedError as stopped:
+            self._end(call, stopped.output)
+            raise
+        self._end(call, output)
+
+    def _end(self, call: ToolUseBlock, output: ToolOutput) -> None:
         try:
             self._record_result(call.id, output)
         except NotRecordedError:

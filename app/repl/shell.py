@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,7 @@ async def run(repl: Repl, typed: str) -> None:
         InvalidCommandError: there is no command.
     """
     from infrastructure.tools.bash import Bash  # noqa: PLC0415 - only here
-    from infrastructure.tools.output import ToolContext  # noqa: PLC0415
+    from infrastructure.tools.output import StoppedError, ToolContext  # noqa: PLC0415
 
     line = typed.lstrip("!").strip()
     if not line:
@@ -34,31 +33,26 @@ async def run(repl: Repl, typed: str) -> None:
     workshop.hold(repl.at_hand.id)
     talk = repl.at_hand.conversation
     call = ToolUseBlock(id=f"shell-{talk.version}", name="bash", input={"command": line})
-    printed: list[str] = []
-
-    def on_output(text: str) -> None:
-        printed.append(text)
-        del printed[:-100]
-        screen.tool_printed(call, text)
-
     context = ToolContext(
         cwd=Path(bootstrap.working_directory(talk, workshop.settings.cwd)),
         side_files=workshop.settings.home / "outputs" / str(talk.id),
         tool_use_id=call.id,
-        on_output=on_output,
+        on_output=lambda text: screen.tool_printed(call, text),
     )
     is_visible = not typed.startswith("!!")
     screen.tool_started(call, f"$ {line}")
+    stopped = None
     try:
         output = await Bash().run({"command": line, "timeout": _SECONDS}, context)
-    except asyncio.CancelledError:
-        _note(repl, line, "".join(printed) + "\n[stopped by the user]", visible=is_visible)
-        raise
+    except StoppedError as error:
+        output, stopped = error.output, error
     try:
         _note(repl, line, str(output.content), visible=is_visible)
     finally:  # it has run: what it printed is shown even if the log cannot take it
         screen.tool_ended(call, output)
         screen.rest()
+    if stopped is not None:
+        raise stopped
     if not is_visible:
         repl.say(_("(the model is not told)"), "dim")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import Field
 
 from infrastructure.tools.output import ToolOutput
-from infrastructure.tools.process import run_shell
+from infrastructure.tools.process import KILLED, run_shell
 from infrastructure.tools.tool import Arguments, Tool
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Bash(Tool[BashInput]):
 def _notes(ended: Ended, seconds: float) -> list[str]:
     notes = []
     if ended.timed_out:
-        notes.append(f"timed out after {seconds:g} s; the command and its children were killed")
+        notes.append(f"timed out after {seconds:g} s; {KILLED}")
     elif ended.status:
         notes.append(_status(ended.status))
     if ended.left_running:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import os
 import re
@@ -35,6 +36,14 @@ class ToolOutput:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "content", valid_json(self.content))
+
+
+class StoppedError(asyncio.CancelledError):
+    """A call was stopped, for good: *output* is what it came to until then."""
+
+    def __init__(self, output: ToolOutput) -> None:
+        super().__init__()
+        self.output = output
 
 
 def ignore(_text: str) -> None:

@@ -18,10 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from infrastructure.tools.output import Capture, ToolContext
+from infrastructure.tools.output import Capture, StoppedError, ToolContext, ToolOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+KILLED: Final = "the command and its children were killed"
 
 _SECRETS: Final = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CIPHER_KEY"})
 _NEVER_ASK: Final = {
@@ -82,6 +84,7 @@ async def run_shell(command: str, *, seconds: float, context: ToolContext) -> En
     what gave itself a new session (`setsid`) is out of reach.
 
     Raises:
+        StoppedError: The task was cancelled, and nothing of the command runs any more.
         OSError: The shell could not be started.
     """
     with Capture(context) as capture:
@@ -92,8 +95,13 @@ async def run_shell(command: str, *, seconds: float, context: ToolContext) -> En
                 await child.stop()
             await child.drain()
             left_running = None if timed_out else await child.left_running()
-        except BaseException:
+        except BaseException as error:
             await child.stop()
+            if isinstance(error, asyncio.CancelledError):
+                await child.drain()
+                printed = capture.text().removesuffix("\n")
+                output = "\n".join(filter(None, [printed, f"interrupted; {KILLED}"]))
+                raise StoppedError(ToolOutput(output, is_error=True)) from None
             raise
         finally:
             child.close()

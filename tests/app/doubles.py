@@ -9,6 +9,8 @@ from domain.conversation import Conversation
 from infrastructure.model.client import AnthropicModel
 from infrastructure.tools.toolbox import Toolbox
 
+STOPPED = "interrupted; the command and its children were killed"
+
 
 class Witness:
     """A screen that remembers what it was shown."""

@@ -10,12 +10,12 @@ from app.errors import NotRecordedError
 from app.requests import request_for
 from app.verification import verify
 from domain.canonical import canonical
-from domain.conversation import NEVER_STARTED, OUTCOME_UNKNOWN
+from domain.conversation import NEVER_STARTED
 from domain.errors import InvalidCommandError
 from domain.events import MessageAppended, ToolStarted, TurnEnded
 from domain.projections.context import CONTINUE
 from infrastructure.tools.toolbox import Toolbox
-from tests.app.doubles import Desk, Judge, begin
+from tests.app.doubles import STOPPED, Desk, Judge, begin
 from tests.builders import state
 from tests.server import Gate, ScriptedServer, call, hang_up, refuse, reply, thinking
 
@@ -206,7 +206,7 @@ def test_an_interruption_while_the_answer_streams_keeps_what_was_said(
 def test_an_interruption_while_a_tool_runs_kills_it_and_the_next_turn_works(
     conversations, tmp_path
 ):
-    command = "echo $$ > pid; sleep 600"
+    command = "echo begun; echo $$ > pid; sleep 600"
     with ScriptedServer([reply(call("bash", command=command)), reply("Hello.")]) as server:
         desk = Desk(conversations, server, tmp_path)
 
@@ -220,11 +220,12 @@ def test_an_interruption_while_a_tool_runs_kills_it_and_the_next_turn_works(
             return outcome
 
         assert asyncio.run(interrupt()) == "interrupted"
-        assert results(desk.talk) == [OUTCOME_UNKNOWN]
+        assert results(desk.talk) == ["begun\n" + STOPPED]
         desk = Desk(conversations, server, tmp_path, at_hand=conversations.open(desk.talk.id))
         assert asyncio.run(desk.say("hello")) == "done"
 
-    assert results(desk.talk) == [OUTCOME_UNKNOWN]
+    assert results(desk.talk) == ["begun\n" + STOPPED]
+    assert desk.talk.messages()[2].view.tool_results[0].is_error
 
 
 def test_an_interruption_at_the_question_never_starts_the_tool(conversations, tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from app.application import Conversations
 from app.verification import verify
 from domain.conversation import OUTCOME_UNKNOWN
-from tests.app.doubles import Desk
+from tests.app.doubles import STOPPED, Desk
 from tests.app.programs import (
     Program,
     events,
@@ -176,7 +176,7 @@ def test_a_signal_ends_the_turn_and_its_tools_and_records_all_of_it(tmp_path, nu
     assert done.objects[0]["text"] == "Both:"
     assert not alive
     found = events(program.log())
-    assert results(found) == {"quick": "quick\n", "slow": OUTCOME_UNKNOWN}
+    assert results(found) == {"quick": "quick\n", "slow": STOPPED}
     assert found[-1]["topic"] == "TurnEnded"
     assert found[-1]["state"]["outcome"] == "interrupted"
 
@@ -197,7 +197,7 @@ def test_a_second_ctrl_c_does_not_lose_what_the_first_one_recorded(tmp_path):
     assert done.code == 130
     assert done.err == "leftfold: interrupted\n"
     found = events(program.log())
-    assert results(found) == {"stubborn": OUTCOME_UNKNOWN}
+    assert results(found) == {"stubborn": STOPPED}
     assert topics(program.log())[-1] == "TurnEnded"
 
 

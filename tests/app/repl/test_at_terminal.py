@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.app.doubles import STOPPED
 from tests.app.programs import events, results, said
 from tests.app.repl.terminal import (
     ALT_UP,
@@ -251,17 +252,22 @@ def test_waiting_for_a_retry_is_shown_and_stops_at_once(tmp_path, key):
 
 
 def test_a_tool_stops_at_once(tmp_path):
-    with ScriptedServer([bash("sleep 100; touch survived")]) as server:
+    """What it had printed is shown, and told to the model: it may have done half of its work."""
+    script = [bash("echo half $((6 * 7)); sleep 100; touch survived"), reply("I see.")]
+    with ScriptedServer(script) as server:
         person = Person(tmp_path, server, "--yes")
         person.says("go")
-        person.waits("sleep 100")
-        person.logs_that(has("ToolStarted"))
+        person.waits("half 42")
         person.presses(ESC)
-        person.waits("Interrupted")
+        person.waits("half 42", "interrupted; the command", "Interrupted")
         person.logs_that(ended_as("interrupted"))
+        person.says("and now?")
+        person.waits("I see.")
         person.says("q")
 
         assert person.ended()[0] == 0
+    [told, _] = server.requests[1].json["messages"][-1]["content"]
+    assert told["content"] == "half 42\n" + STOPPED
     assert not (person.cwd / "survived").exists()
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from infrastructure.tools import process
 from infrastructure.tools.bash import Bash
+from infrastructure.tools.output import StoppedError
 from infrastructure.tools.process import environment
 
 from .conftest import BOUND
@@ -150,11 +151,30 @@ def test_cancellation_kills_the_group_and_is_raised(context):
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
+        assert running.cancelled()
 
     asyncio.run(asyncio.wait_for(scenario(), BOUND))
 
     processes = processes_in(context.cwd / "pids")
     wait_until(lambda: not any(map(is_running, processes)))
+
+
+def test_what_a_stopped_command_had_printed_is_not_lost(context):
+    async def scenario():
+        seen = asyncio.Event()
+        listening = replace(context, on_output=lambda _: seen.set())
+        command = "printf 'one\\ntwo'; sleep 600"
+        running = asyncio.create_task(Bash().run({"command": command}, listening))
+        await seen.wait()
+        running.cancel()
+        with pytest.raises(StoppedError) as stopped:
+            await running
+        return stopped.value.output
+
+    output = asyncio.run(asyncio.wait_for(scenario(), BOUND))
+
+    assert output.content == "one\ntwo\ninterrupted; the command and its children were killed"
+    assert output.is_error
 
 
 def test_a_second_cancellation_kills_without_grace(context):
