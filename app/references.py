@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 SHORTEST = 4
 
+_MOST_DIGITS = 18
+"""With more of them, too, no number names an entry."""
+
 
 def split(reference: str) -> tuple[str, str | None]:
     """Return the ID and the ENTRY of ``ID[@ENTRY]``."""
@@ -76,12 +79,12 @@ def entry_version(conversation: Conversation, wanted: str) -> Version:
         UnknownEntryError: there is no such entry.
         UsageError: no entry has this label.
     """
-    if re.fullmatch(r"-?\d+", wanted) is None:
+    if re.fullmatch(r"-?[0-9]+", wanted) is None:
         labelled = [version for version, label in conversation.labels.items() if label == wanted]
         if not labelled:
             raise UsageError(_("no entry has the label {wanted!r}").format(wanted=wanted))
         return labelled[-1]
-    number = int(wanted)
+    number = int(wanted[:_MOST_DIGITS])
     if number < 0:
         end = islice(conversation.backwards(conversation.leaf), -number - 1, None)
         found = next((entry.originator_version for entry in end), None)
