@@ -17,8 +17,10 @@ from app.settings import (
     VARIABLES,
     from_environment,
     from_file,
+    given_flags,
     home,
     project_file,
+    seen_from,
     suggestion,
     wrong_tools,
 )
@@ -116,7 +118,7 @@ def choices(flags: Mapping[str, Any]) -> Choices:
     """
     project = project_file()
     sources = (
-        Source("flag", {key: value for key, value in flags.items() if value}),
+        Source("flag", given_flags(flags)),
         Source("environment", _environment()),
         Source("project", {} if project is None else _checked_project(project), project),
         _user_source(),
@@ -131,19 +133,18 @@ def choices(flags: Mapping[str, Any]) -> Choices:
         given = "" if source is None else f"={source.values[key]!r}"
         place = "" if source is None else source.place(key)
         raise UsageError(f"{place}{given}: {_what(problem)}") from error
-    return Choices(_narrowed(values, sources), first)
+    return Choices(_narrowed(values, first["tools"], sources[-1]), first)
 
 
 def _first(sources: tuple[Source, ...], key: str) -> Source | None:
     return next((source for source in sources if key in source.values), None)
 
 
-def _narrowed(values: dict[str, Any], sources: tuple[Source, ...]) -> dict[str, Any]:
-    """Let a project take tools away from what its user allows, never give any back."""
-    *_, project, user = sources
-    theirs, own = project.values.get("tools"), user.values.get("tools")
-    if theirs is not None and own is not None and values["tools"] == theirs:
-        values["tools"] = [name for name in theirs if name in own]
+def _narrowed(values: dict[str, Any], chosen: Source | None, user: Source) -> dict[str, Any]:
+    """Let a project that has *chosen* the tools take some of its *user*'s away, never give any."""
+    own = user.values.get("tools")
+    if chosen is not None and chosen.kind == "project" and own is not None:
+        values["tools"] = [name for name in values["tools"] if name in own]
     return values
 
 
@@ -211,7 +212,9 @@ def _with_paths(said: dict[str, Any], folder: Path) -> dict[str, Any]:
     for key in ("system_prompt", "append_system_prompt"):
         text = said.get(key)
         if isinstance(text, str) and text.startswith("@"):
-            said[key] = f"@{folder / Path(text[1:]).expanduser()}"
+            said[key] = f"@{seen_from(folder, text[1:])}"
+    if said.get("store"):
+        said["store"] = seen_from(folder, said["store"])
     return said
 
 

@@ -62,9 +62,8 @@ def system_prompt(
     if files:
         parts.append(_PROJECT)
         parts += [f'<file path="{path}">\n{text.rstrip()}\n</file>' for path, text in files]
-    if addition:
-        parts.append(addition)
-    return valid("\n\n".join(parts))
+    parts.append(addition or "")
+    return valid("\n\n".join(filter(None, parts)))
 
 
 def context_files(home: Path, cwd: str) -> tuple[ContextFile, ...]:

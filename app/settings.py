@@ -201,6 +201,16 @@ def from_file(path: Path) -> dict[str, Any]:
         ) from error
 
 
+def seen_from(folder: Path, path: str) -> str:
+    """Return the *path* that a file in *folder* names, as it is seen from anywhere."""
+    return str(folder / Path(path).expanduser())
+
+
+def given_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the flags that were given: an empty text is one, a switch that is off is none."""
+    return {key: value for key, value in flags.items() if value is not None and value is not False}
+
+
 def is_more_than_plain() -> bool:
     """Whether a source says something that must be checked before it is believed."""
     said = from_environment().keys() - set(_READ_HERE)
@@ -218,8 +228,10 @@ def _said_plainly(flags: Mapping[str, Any]) -> dict[str, Any]:
                     file=file, key=key, value=value
                 )
             )
+    if said.get("store"):
+        said["store"] = seen_from(file.parent, said["store"])
     environment = {key: value for key, value in from_environment().items() if key in _READ_HERE}
-    said |= environment | {key: value for key, value in flags.items() if value}
+    said |= environment | given_flags(flags)
     if window := said.get("context_window"):
         said["context_window"] = _number_of_tokens(window)
     return said

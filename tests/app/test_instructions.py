@@ -122,6 +122,7 @@ def test_the_prompt_has_our_words_then_each_file_with_its_path_then_what_was_add
     assert added == "Be brief."
     replaced = system_prompt(str(project), files, replacement="You are a poet.")
     assert replaced.startswith("You are a poet.\n\nThe files below")
+    assert system_prompt(str(project), files, replacement="").startswith("The files below")
 
 
 def test_a_path_that_is_no_text_can_be_told(tmp_path):

@@ -137,6 +137,41 @@ def test_a_project_can_take_tools_away_and_give_none_back(files):
         talk_settings()
 
 
+@pytest.mark.parametrize("by", ["flag", "environment"])
+def test_what_is_said_over_a_project_is_not_narrowed_even_if_it_says_the_same(
+    files, monkeypatch, by
+):
+    user, project = files
+    project.write_text('tools = ["bash"]')
+    user.write_text('tools = ["read"]')
+    if by == "environment":
+        monkeypatch.setenv("LEFTFOLD_TOOLS", "bash")
+
+    assert talk_settings(tools="bash" if by == "flag" else None).tools == ("bash",)
+
+
+def test_an_empty_text_is_said_and_an_empty_variable_is_not(files, monkeypatch):
+    """Who gives `--system-prompt ""` does not want the one of a file."""
+    files[0].write_text('system_prompt = "of the user"\nappend_system_prompt = "more"')
+    monkeypatch.setenv("LEFTFOLD_SYSTEM_PROMPT", "")
+    assert talk_settings().system_prompt == "of the user"
+
+    found = talk_settings(system_prompt="", append_system_prompt="", yes=False)
+
+    assert (found.system_prompt, found.append_system_prompt) == ("", "")
+    assert choices({"yes": False}).sources["yes"] is None
+
+
+@pytest.mark.parametrize("more", ["", "yes = false\n"], ids=["read plainly", "checked"])
+def test_a_store_named_in_settings_is_the_same_in_every_directory(files, tmp_path, more):
+    files[0].write_text(f'{more}store = "logs"')
+
+    assert settings().store == talk_settings().store == files[0].parent / "logs"
+
+    files[0].write_text(f'{more}store = "{tmp_path}/elsewhere"')
+    assert settings().store == talk_settings().store == tmp_path / "elsewhere"
+
+
 @pytest.mark.parametrize("path", ["../secret", "/etc/hostname", "~/secret", "link"])
 def test_a_project_can_only_name_its_own_files(files, tmp_path, path):
     _, project = files
