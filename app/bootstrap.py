@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,6 +110,25 @@ class Workshop:
         if lease is not None:
             lease.release()
 
+    def start(self, earlier: UUID | None = None) -> OpenConversation:
+        """Return the conversation that the program starts with: *earlier*, or a new one.
+
+        What the flags say is recorded in it. Those that come later know nothing of them, but the
+        new ones have the same model and thinking level.
+
+        Raises:
+            LeaseHeldError: another program has it open.
+        """
+        chosen = self.settings
+        if earlier is None:
+            return self.conversations.start(partial(self._begin, name=chosen.name))
+        at_hand = self.resume(earlier, chosen.model)
+        if chosen.thinking is not None:
+            at_hand.record(partial(Conversation.change_thinking_level, level=chosen.thinking))
+        if chosen.name is not None:
+            at_hand.record(partial(Conversation.rename, name=chosen.name))
+        return at_hand
+
     def begin_new(self) -> OpenConversation:
         """Return a new conversation, which is in the store from its first prompt on."""
         return self.conversations.start(self._begin)
@@ -131,17 +151,23 @@ class Workshop:
         new.record(carry_over)
         return new
 
-    def resume(self, conversation_id: UUID) -> OpenConversation:
-        """Return an earlier conversation; what the flags say anew is recorded at once.
+    def resume(self, conversation_id: UUID, model: str | None = None) -> OpenConversation:
+        """Return an earlier conversation; it goes on with *model*, else with the one that it had.
 
         Raises:
             LeaseHeldError: another program has it open.
         """
+        is_held = conversation_id in self.leases
         self.hold(conversation_id)
-        at_hand = self.conversations.open(conversation_id)
-        talk = at_hand.conversation
-        if talk.model != self._model_of(talk) or self.settings.thinking or self.settings.name:
-            at_hand.record(self._apply_flags)
+        try:
+            at_hand = self.conversations.open(conversation_id)
+            model = model or self._model_of(at_hand.conversation)
+            if at_hand.conversation.model != model:
+                at_hand.record(partial(self.change_model, model=model))
+        except BaseException:
+            if not is_held:
+                self.let_go(conversation_id)
+            raise
         return at_hand
 
     def agent(
@@ -209,7 +235,9 @@ class Workshop:
         caching = is_offline(self.settings) or knows_caching()
         talk.change_model(model, max_tokens=room.reserve, caching=caching)
 
-    def _begin(self, conversation_id: UUID, timestamp: datetime) -> Conversation:
+    def _begin(
+        self, conversation_id: UUID, timestamp: datetime, name: str | None = None
+    ) -> Conversation:
         talk = Conversation.start(
             conversation_id,
             timestamp=timestamp,
@@ -217,22 +245,14 @@ class Workshop:
             program=PROGRAM,
             version=VERSION,
         )
-        self._apply_flags(talk)
-        if talk.thinking_level is None:
-            talk.change_thinking_level(self.settings.default_thinking)
+        self.change_model(talk, self.settings.model or self._model_of(talk))
+        talk.change_thinking_level(self.settings.thinking or self.settings.default_thinking)
+        if name is not None:
+            talk.rename(name)
         return talk
 
-    def _apply_flags(self, talk: Conversation) -> None:
-        self.change_model(talk, self._model_of(talk))
-        if self.settings.thinking is not None:
-            talk.change_thinking_level(self.settings.thinking)
-        if self.settings.name is not None:
-            talk.rename(self.settings.name)
-
     def _model_of(self, talk: Conversation) -> str:
-        """Flag > recorded > default; but the offline model is the model only while offline."""
-        if self.settings.model is not None:
-            return self.settings.model
+        """Return the recorded model, or the default; the offline model only while offline."""
         if is_offline(self.settings):
             return OFFLINE_MODEL
         if talk.model in (None, OFFLINE_MODEL):

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from app.application import Conversations
+    from app.repl.loop import Repl
     from app.settings import Settings
 
 Choice = Literal["here", "fork", "cancel"]
+CHOICES: tuple[Choice, ...] = ("here", "fork", "cancel")
 
 
 def is_gone(conversations: Conversations, conversation_id: UUID) -> str | None:
@@ -45,10 +47,41 @@ def where(
         return "here"
     if not is_asked:
         raise DirectoryGoneError(gone, chosen.cwd)
-    click.echo(
-        _("The directory of this conversation is gone: {gone}").format(gone=plain(gone)), err=True
-    )
-    question = _("Go on in {cwd}, or in a copy there").format(cwd=plain(chosen.cwd))
-    choices: list[Choice] = ["here", "fork", "cancel"]
-    picked: Choice = click.prompt(question, type=click.Choice(choices), default="cancel", err=True)
+    told, question = _told(gone, chosen.cwd)
+    click.echo(told, err=True)
+    choices = click.Choice(CHOICES)
+    picked: Choice = click.prompt(question, type=choices, default="cancel", err=True)
     return picked
+
+
+async def where_in_repl(repl: Repl, conversation_id: UUID) -> Choice:
+    """Return the same for a conversation that the person wants to go on with in the REPL.
+
+    Raises:
+        DirectoryGoneError: nobody can be asked, and ``--here`` was not given.
+    """
+    workshop = repl.context.workshop
+    gone = is_gone(workshop.conversations, conversation_id)
+    if gone is None or workshop.settings.here:
+        return "here"
+    if not repl.is_at_terminal:
+        raise DirectoryGoneError(gone, workshop.settings.cwd)
+    from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415 - only here
+
+    told, question = _told(gone, workshop.settings.cwd)
+    repl.say(told)
+    session: PromptSession[str] = PromptSession(f"{question} ({', '.join(CHOICES)}) [cancel]: ")
+    with repl.meanwhile.paused():
+        try:
+            answer = (await session.prompt_async(handle_sigint=False)).strip().lower()
+        except (EOFError, KeyboardInterrupt, OSError):
+            return "cancel"
+    return next((choice for choice in CHOICES if answer and choice.startswith(answer)), "cancel")
+
+
+def _told(gone: str, here: str) -> tuple[str, str]:
+    """Return what a person is told, and asked."""
+    return (
+        _("The directory of this conversation is gone: {gone}").format(gone=plain(gone)),
+        _("Go on in {cwd}, or in a copy there").format(cwd=plain(here)),
+    )

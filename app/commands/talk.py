@@ -13,23 +13,19 @@ import click
 from app import bootstrap, references, relocation
 from app.errors import DONE, DirectoryGoneError, NoCredentialsError, UsageError
 from app.i18n import _
-from app.instructions import context_files
 from app.repl.approval import AllowAll, RefuseAll
-from app.repl.plain import one_line, plain
+from app.repl.plain import plain
 from app.settings import talk_settings
-from domain.projections.orphans import orphans
 from infrastructure.errors import LeaseHeldError
 from infrastructure.model.client import preload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from uuid import UUID
 
     from app.application import Conversations, OpenConversation
     from app.bootstrap import Workshop
     from app.ports import Approver
     from app.settings import Settings
-    from domain.conversation import Conversation
 
 CHOOSE = "?"
 """The ID that means: show what there is, and let the person choose."""
@@ -91,14 +87,14 @@ async def _talk(
     async with bootstrap.model(chosen) as model:
         workshop = bootstrap.Workshop(chosen, conversations, model)
         try:
-            at_hand = workshop.begin_new() if earlier is None else workshop.resume(earlier)
+            at_hand = workshop.start(earlier)
         except LeaseHeldError as held:
             instead = _instead(
                 conversations, held, earlier, is_asked=text is None and not is_driven
             )
             if instead is None:
                 return DONE
-            at_hand = workshop.resume(instead)
+            at_hand = workshop.start(instead)
         if text is not None:
             return await _one_turn(workshop, at_hand, text, output)
         if is_driven:
@@ -156,6 +152,7 @@ def _instead(
 async def _repl(workshop: Workshop, at_hand: OpenConversation) -> int:
     # The prompt and its colours take a tenth of a second to import: not for -p.
     from app.repl.approval import AskingApprover  # noqa: PLC0415
+    from app.repl.banner import banner  # noqa: PLC0415
     from app.repl.completion import PromptCompleter  # noqa: PLC0415
     from app.repl.console import console, is_fancy  # noqa: PLC0415
     from app.repl.loop import ReplContext  # noqa: PLC0415
@@ -203,61 +200,6 @@ async def _repl(workshop: Workshop, at_hand: OpenConversation) -> int:
             is_debugging=bool(os.environ.get("LEFTFOLD_DEBUG")),
         )
     )
-
-
-def banner(workshop: Workshop, talk: Conversation) -> str:
-    """Return what the REPL says first: who answers, where, what was restored, what is damaged."""
-    settings = workshop.settings
-    cwd = bootstrap.working_directory(talk, settings.cwd)
-    lines = [
-        _("leftfold {version} · {model} · {cwd}").format(
-            version=bootstrap.VERSION, model=plain(str(talk.model)), cwd=plain(cwd)
-        )
-    ]
-    if bootstrap.is_offline(settings):
-        why = "--offline" if settings.offline else _("no ANTHROPIC_API_KEY is set")
-        lines.append(
-            _(
-                "Offline ({why}): the built-in offline model answers. Try: list the files here"
-            ).format(why=why)
-        )
-    if not talk.pending_events:
-        lines.append(
-            _("Restored {messages} messages ({id})").format(
-                messages=talk.message_count(), id=talk.id
-            )
-        )
-    if talk.cwd not in (None, settings.cwd):
-        gone = "" if talk.cwd == cwd else _(", but {cwd} is gone").format(cwd=plain(str(talk.cwd)))
-        lines.append(
-            _("This conversation belongs to another directory{gone}: tools run in {cwd}").format(
-                gone=gone, cwd=plain(cwd)
-            )
-        )
-    if files := context_files(settings.home, cwd):
-        lines.append(_("Instructions: ") + ", ".join(plain(str(file.path)) for file in files))
-    lines += _state_of(talk)
-    lines.append(_("/help shows the commands, q leaves"))
-    return "\n".join(lines)
-
-
-def _state_of(talk: Conversation) -> Iterator[str]:
-    """Yield a line each for what is queued, what is damaged, and what the model does not get."""
-    if talk.queue:
-        waiting = "; ".join(one_line(text, 60) for text in talk.queue.values())
-        yield _("Still queued, and said with your next prompt: {waiting}").format(waiting=waiting)
-    lost = sum(gap.last - gap.first + 1 for gap in talk.gaps)
-    if lost or talk.unrecognised:
-        hurt = _("{lost} events are lost, {unrecognised} cannot be read").format(
-            lost=lost, unrecognised=len(talk.unrecognised)
-        )
-        yield _("This log is damaged: {hurt}; `leftfold verify {id}` says where").format(
-            hurt=hurt, id=talk.id
-        )
-    if without_call := len(orphans(talk, talk.leaf)):
-        yield _("Tool results without their call, which the model does not get: {count}").format(
-            count=without_call
-        )
 
 
 # -- which conversation ------------------------------------------------------------------------

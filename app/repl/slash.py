@@ -8,11 +8,13 @@ import json
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from app import relocation
 from app.commands.log import as_line
 from app.commands.stats import statistics, text_of
 from app.commands.tree import line as tree_line
 from app.i18n import _
 from app.references import conversation_id, entry_version
+from app.repl.banner import about
 from domain import tree
 from domain.compaction import context_tokens, entry_tokens, estimate
 from domain.conversation import THINKING_LEVELS
@@ -266,8 +268,16 @@ async def _resume(repl: Repl, arguments: str) -> None:
     if chosen is None or chosen == repl.at_hand.id:
         repl.say(_("Still in the same conversation."), "dim")
         return
+    match await relocation.where_in_repl(repl, chosen):
+        case "fork":
+            chosen = conversations.fork(chosen)
+        case "cancel":
+            repl.say(_("Still in the same conversation."), "dim")
+            return
     repl.switch_to(workshop.resume(chosen))
     repl.show_past()
+    for line in about(workshop, repl.at_hand.conversation):
+        repl.say(line)
 
 
 async def _fork(repl: Repl, arguments: str) -> None:

@@ -428,3 +428,45 @@ def test_a_person_is_asked_where_to_go_on(moved, choice):
 
     assert child.exitstatus == 0
     assert len(program.logs()) == (2 if choice == "fork" else 1)
+
+
+@pytest.mark.parametrize("choice", ["here", "fork", "cancel", ""])
+def test_whoever_resumes_it_from_another_conversation_is_asked_as_well(moved, choice):
+    program, gone = moved
+    before = program.log().read_bytes()
+    child = pexpect.spawn(
+        sys.executable,
+        [str(MAIN)],
+        cwd=str(program.cwd),
+        env=program.environment,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        dimensions=(40, 800),
+    )
+    child.expect_exact("leftfold>")
+    child.sendline(f"/resume {program.id()}")
+    child.expect_exact(f"The directory of this conversation is gone: {gone}")
+    child.expect_exact("[cancel]:")
+    child.send(f"{choice}\r")
+    if choice in ("here", "fork"):
+        child.expect(r"tools\s+run\s+in\s")
+    else:
+        child.expect_exact("Still in the same conversation.")
+    child.expect_exact("leftfold>")
+    child.send("q\r")
+    child.expect(pexpect.EOF)
+    child.close()
+
+    assert child.exitstatus == 0
+    assert len(program.logs()) == (2 if choice == "fork" else 1)
+    assert before in [log.read_bytes() for log in program.logs()]
+
+
+def test_who_cannot_be_asked_does_not_resume_it(moved):
+    program, gone = moved
+    before = program.log().read_bytes()
+
+    done = program.run("--offline", stdin=f"/resume {program.id()}\n")
+
+    assert f"the directory of this conversation is gone: {gone}" in done.out.replace("\n", " ")
+    assert program.log().read_bytes() == before

@@ -1,0 +1,70 @@
+"""What a person is told first: who answers, where tools run, what was restored, what is damaged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app import bootstrap
+from app.i18n import _
+from app.instructions import context_files
+from app.repl.plain import one_line, plain
+from domain.projections.orphans import orphans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from app.bootstrap import Workshop
+    from domain.conversation import Conversation
+
+
+def banner(workshop: Workshop, talk: Conversation) -> str:
+    """Return what the REPL says first."""
+    settings = workshop.settings
+    cwd = bootstrap.working_directory(talk, settings.cwd)
+    lines = [
+        _("leftfold {version} · {model} · {cwd}").format(
+            version=bootstrap.VERSION, model=plain(str(talk.model)), cwd=plain(cwd)
+        )
+    ]
+    if bootstrap.is_offline(settings):
+        why = "--offline" if settings.offline else _("no ANTHROPIC_API_KEY is set")
+        lines.append(
+            _(
+                "Offline ({why}): the built-in offline model answers. Try: list the files here"
+            ).format(why=why)
+        )
+    lines += about(workshop, talk)
+    lines.append(_("/help shows the commands, q leaves"))
+    return "\n".join(lines)
+
+
+def about(workshop: Workshop, talk: Conversation) -> Iterator[str]:
+    """Yield a line each for what is to be known of a conversation before it goes on."""
+    settings = workshop.settings
+    cwd = bootstrap.working_directory(talk, settings.cwd)
+    if not talk.pending_events:
+        yield _("Restored {messages} messages ({id})").format(
+            messages=talk.message_count(), id=talk.id
+        )
+    if talk.cwd not in (None, settings.cwd):
+        gone = "" if talk.cwd == cwd else _(", but {cwd} is gone").format(cwd=plain(str(talk.cwd)))
+        yield _("This conversation belongs to another directory{gone}: tools run in {cwd}").format(
+            gone=gone, cwd=plain(cwd)
+        )
+    if files := context_files(settings.home, cwd):
+        yield _("Instructions: ") + ", ".join(plain(str(file.path)) for file in files)
+    if talk.queue:
+        waiting = "; ".join(one_line(text, 60) for text in talk.queue.values())
+        yield _("Still queued, and said with your next prompt: {waiting}").format(waiting=waiting)
+    lost = sum(gap.last - gap.first + 1 for gap in talk.gaps)
+    if lost or talk.unrecognised:
+        hurt = _("{lost} events are lost, {unrecognised} cannot be read").format(
+            lost=lost, unrecognised=len(talk.unrecognised)
+        )
+        yield _("This log is damaged: {hurt}; `leftfold verify {id}` says where").format(
+            hurt=hurt, id=talk.id
+        )
+    if without_call := len(orphans(talk, talk.leaf)):
+        yield _("Tool results without their call, which the model does not get: {count}").format(
+            count=without_call
+        )
