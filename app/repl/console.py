@@ -57,11 +57,12 @@ class Terminal:
 def console() -> Console:
     """Return the console of the REPL on standard output.
 
-    With NO_COLOR or on a dumb terminal it counts as no terminal: no escape codes at all.
+    A dumb terminal counts as no terminal: no escape codes at all. NO_COLOR, which rich and
+    prompt_toolkit look at, takes away the colours alone.
     """
     from rich.console import Console  # noqa: PLC0415
 
-    is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
+    is_plain = os.environ.get("TERM") in ("dumb", "unknown")
     return Console(
         file=cast("IO[str]", Terminal(sys.stdout)),
         force_terminal=False if is_plain else None,
@@ -78,7 +79,7 @@ def is_for_people() -> bool:
 
 def is_fancy(console: Console) -> bool:
     """Whether escape codes may be used on *console*."""
-    return console.is_terminal and not console.is_dumb_terminal and not console.no_color
+    return console.is_terminal and not console.is_dumb_terminal
 
 
 def is_gone(console: Console) -> bool:

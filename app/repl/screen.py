@@ -2,8 +2,8 @@
 
 Whatever is complete (a Markdown block, a tool's output) is printed once and belongs to the
 terminal's scrollback; only what is under way stands in a small region below that is drawn again
-and again, and never taller than the screen. Without escape codes (no terminal, TERM=dumb,
-NO_COLOR) everything is printed as it comes, and nothing moves.
+and again, and never taller than the screen. Without escape codes (no terminal,
+TERM=dumb) everything is printed as it comes, and nothing moves.
 """
 
 from __future__ import annotations

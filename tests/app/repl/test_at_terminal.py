@@ -502,7 +502,7 @@ def test_the_end_of_the_input_leaves(tmp_path):
         assert person.ended()[0] == 0
 
 
-@pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"NO_COLOR": "1"}, {"LC_ALL": "C"}])
+@pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"LC_ALL": "C"}])
 def test_poor_terminals_choose_by_number_or_at_least_survive(tmp_path, environment):
     with ScriptedServer([reply("One."), reply("Two.")]) as server:
         person = Person(tmp_path, server, **environment)

@@ -1,6 +1,7 @@
 """What the screen shows of a turn."""
 
 import io
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -33,8 +34,7 @@ class Screen(RichScreen):
             force_terminal=fancy,
             width=60,
             height=height,
-            color_system=None,
-            **options,
+            **{"color_system": None, **options},
         )
         super().__init__(console, clock=self.time)
 
@@ -45,8 +45,6 @@ class Screen(RichScreen):
 
 def on_terminal(output, lines=("",)):
     """Interpret the few escape codes that rich writes when it draws a region again."""
-    import re
-
     lines = [*lines]
     row, column = len(lines) - 1, len(lines[-1])
     for code, char in re.findall(r"\x1b\[([0-9;?]*[A-Za-z])|([^\x1b])", output):
@@ -134,14 +132,17 @@ def test_without_a_terminal_there_are_no_escape_codes():
     assert "**bold**" in screen.text()
 
 
-def test_no_color_means_no_escape_codes():
-    screen = Screen(fancy=True, no_color=True)
+def test_no_color_means_no_colours_and_all_the_rest():
+    screen = Screen(fancy=True, no_color=True, color_system="truecolor")
     screen.turn_started()
     answer(screen, text("**bold**"))
     screen.tool_started(call(), "$ ls")
     screen.tool_ended(call(), output("out"))
+    screen.turn_ended("failed", TurnError("overloaded", "overloaded", "req_1"))
 
-    assert CONTROL not in screen.file.getvalue()
+    codes = re.findall(r"\x1b\[([0-9;]*)m", screen.file.getvalue())
+    assert {"0", "1", "2"} <= set(codes) <= {"0", "1", "2", "1;2", "2;3"}
+    assert "bold" in screen.text()
 
 
 def test_control_characters_of_models_and_tools_are_made_visible(screen):

@@ -41,11 +41,16 @@ def test_the_status_line_says_what_goes_on(tmp_path, server):
     leaves(person)
 
 
-def test_with_no_color_there_is_no_status_line(tmp_path, server):
-    person = Person(tmp_path, server, answers=True, NO_COLOR="1")
-    person.presses("hello" + ENTER)
-
-    assert "tokens" not in person.shows(r"One\.", AT_REST)
+def test_no_color_takes_away_the_colours_and_nothing_else(tmp_path, server):
+    person = Person(tmp_path, server, size=(24, 90), answers=True, NO_COLOR="1")
+    person.presses("**hello**" + ENTER)
+    person.shows(r"One\.", rf"{PROMPT}\s*\n\s*claude.* tokens \(0%\)")
+    person.presses("/tree" + ENTER)
+    person.shows(r"▸.*One\.", "Esc leaves")
+    cells = [cell for row in person.screen.buffer.values() for cell in row.values()]
+    assert {(cell.fg, cell.bg) for cell in cells} == {("default", "default")}
+    person.presses(ESC)
+    person.shows(rf"{PROMPT}\s*\n\s*claude.* tokens \(0%\)")
     leaves(person)
 
 
