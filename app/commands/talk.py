@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,14 +66,22 @@ def run(
 
 
 def _prompt(given: str) -> str:
-    """Return the prompt of ``-p``; bytes of standard input that are no text are replaced."""
-    text = given
-    if given == "-":
-        data = b"" if sys.stdin is None else sys.stdin.buffer.read()
-        text = data.decode("utf-8", "replace").rstrip("\r\n")
-    if not text.strip():
+    """Return the prompt of ``-p``: what was piped in, then what was *given*, if not ``-``."""
+    parts = [_piped(), "" if given == "-" else given]
+    text = "\n\n".join(part for part in parts if part.strip())
+    if not text:
         raise UsageError(_("-p needs a prompt with some text in it"))
     return text
+
+
+def _piped() -> str:
+    """Return what stands in a pipe or a file at standard input; what is no text is replaced."""
+    if sys.stdin is None:
+        return ""
+    kind = os.fstat(sys.stdin.fileno()).st_mode
+    if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind) or stat.S_ISSOCK(kind)):
+        return ""  # a terminal, /dev/null
+    return sys.stdin.buffer.read().decode("utf-8", "replace").rstrip("\r\n")
 
 
 async def _talk(

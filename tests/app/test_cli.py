@@ -73,8 +73,8 @@ def test_the_log_is_one_readable_line_an_event(example):
     assert [json.loads(line)["topic"] for line in lines] == [
         "Started",
         "ModelChanged",
-        "Renamed",
         "ThinkingLevelChanged",
+        "Renamed",
         "InstructionsChanged",
         "MessageAppended",
         "MessageAppended",
@@ -566,3 +566,16 @@ def test_the_first_conversation_of_a_person_without_a_key(tmp_path, request_, qu
     answer = said(events(program.log()), "assistant")[-1]
     assert request_ in answer
     assert "Traceback" not in terminal.text
+
+
+@pytest.mark.parametrize(
+    ("prompt", "sent"),
+    [("explain this", "line 1\nline 2\n\nexplain this"), ("-", "line 1\nline 2")],
+)
+def test_what_is_piped_in_goes_before_the_prompt(tmp_path, prompt, sent):
+    with ScriptedServer([reply("Well.")]) as server:
+        program = Program(tmp_path, server)
+
+        assert program.run("-p", prompt, stdin="line 1\nline 2\n\n").code == 0
+
+    assert said(events(program.log()), "user") == [sent]
