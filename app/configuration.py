@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -15,6 +14,7 @@ from app.settings import (
     SMALLEST_WINDOW,
     USER_FILE,
     VARIABLES,
+    expanded,
     from_environment,
     from_file,
     given_flags,
@@ -28,6 +28,7 @@ from infrastructure.model.environment import DEFAULT_MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from pydantic_core import ErrorDetails
     from pydantic_settings import PydanticBaseSettingsSource
@@ -197,7 +198,7 @@ def _checked_project(path: Path) -> dict[str, Any]:
     for key in ("system_prompt", "append_system_prompt"):
         text = said.get(key) or ""
         inside = path.parent.resolve()
-        named = inside / Path(text[1:]).expanduser()
+        named = inside / expanded(text[1:])
         if text.startswith("@") and inside not in named.resolve().parents:
             raise UsageError(
                 _("{path}: {key}: {text!r} lies outside the project").format(

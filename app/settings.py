@@ -139,12 +139,24 @@ def _settings(said: Mapping[str, Any], flags: Mapping[str, Any], **others: Any) 
 
 def home() -> Path:
     """Return where Leftfold keeps its things."""
-    return Path(os.environ.get("LEFTFOLD_HOME") or "~/.leftfold").expanduser()
+    return expanded(os.environ.get("LEFTFOLD_HOME") or "~/.leftfold")
 
 
 def store_folder(said: str | None) -> Path:
     """Return the folder of the logs: what was *said*, or the one in the home."""
-    return (Path(said).expanduser() if said else home() / "conversations").absolute()
+    return (expanded(said) if said else home() / "conversations").absolute()
+
+
+def expanded(path: str) -> Path:
+    """Return *path* with the home that a ``~`` at its beginning stands for.
+
+    Raises:
+        UsageError: it is the home of nobody.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise UsageError(_("{path}: whose home is that?").format(path=path)) from None
 
 
 def working_directory() -> str:
@@ -203,7 +215,7 @@ def from_file(path: Path) -> dict[str, Any]:
 
 def seen_from(folder: Path, path: str) -> str:
     """Return the *path* that a file in *folder* names, as it is seen from anywhere."""
-    return str(folder / Path(path).expanduser())
+    return str(folder / expanded(path))
 
 
 def given_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
@@ -307,7 +319,7 @@ def _prompt_text(said: str | None) -> str | None:
     """
     if said is None or not said.startswith("@"):
         return said
-    path = Path(said[1:]).expanduser()
+    path = expanded(said[1:])
     try:
         return path.read_bytes().decode("utf-8-sig", "replace")
     except OSError as error:

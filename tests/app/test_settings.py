@@ -137,6 +137,14 @@ def test_a_project_can_take_tools_away_and_give_none_back(files):
         talk_settings()
 
 
+@pytest.mark.parametrize("said", ['store = "~nobody-here/x"', 'system_prompt = "@~nobody-here/x"'])
+def test_the_home_of_nobody_is_no_place(files, said):
+    files[0].write_text(said)
+
+    with pytest.raises(UsageError, match="~nobody-here/x: whose home"):
+        talk_settings()
+
+
 @pytest.mark.parametrize("by", ["flag", "environment"])
 def test_what_is_said_over_a_project_is_not_narrowed_even_if_it_says_the_same(
     files, monkeypatch, by
