@@ -41,7 +41,7 @@ def command(store: str | None, *, ids: tuple[str, ...], as_json: bool) -> None:
         click.echo(json.dumps(_order_object(order)) if as_json else _order_text(order))
     if not as_json:
         verdict = _("{wrong} with findings").format(wrong=wrong) if wrong else _("all clean")
-        click.echo(_("{checked} conversations, {verdict}").format(checked=checked, verdict=verdict))
+        click.echo(_("{checked} checked, {verdict}").format(checked=checked, verdict=verdict))
     raise SystemExit(1 if wrong or (order is not None and order.findings) else 0)
 
 

@@ -46,6 +46,10 @@ def about(workshop: Workshop, talk: Conversation) -> Iterator[str]:
         yield _("Restored {messages} messages ({id})").format(
             messages=talk.message_count(), id=talk.id
         )
+    if talk.origin is not None:
+        yield _("A copy of {source}, up to entry {entry}").format(
+            source=talk.origin.source_id, entry=talk.origin.entry
+        )
     if talk.cwd not in (None, settings.cwd):
         gone = "" if talk.cwd == cwd else _(", but {cwd} is gone").format(cwd=plain(str(talk.cwd)))
         yield _("This conversation belongs to another directory{gone}: tools run in {cwd}").format(

@@ -203,7 +203,7 @@ def test_list_show_log_and_verify_say_what_is_there(example):
     assert verified.code == 0
     assert verified.out == (
         f"{example.id}  14 events, {example.log.stat().st_size:,} bytes, 3 requests proven: ok\n"
-        "1 conversations, all clean\n"
+        "1 checked, all clean\n"
     )
     [report] = example.run("verify", example.id[:13], "--json").objects
     assert report == {
@@ -447,7 +447,7 @@ def test_verify_names_the_damaged_line_and_exits_with_1(tmp_path):
     assert findings[0].endswith(": 1 findings")
     assert "line 5" in findings[1]
     assert "NUL" in findings[1]
-    assert last == "2 conversations, 1 with findings"
+    assert last == "2 checked, 1 with findings"
     [report] = program.run("verify", hurt, "--json").objects
     assert report["ok"] is False
     assert report["findings"][0]["line"] == 5
