@@ -22,7 +22,7 @@ TREE = re.compile(r"^ +\d+ ● .*", re.MULTILINE)
 )
 def test_the_tour_is_as_the_readme_tells_it(tmp_path, readme, prompt, answered, language):
     told = (ROOT / readme).read_text()
-    person = Person(tmp_path, None, "--offline", LC_ALL=f"{language}.UTF-8")
+    person = Person(tmp_path, None, "--offline", LANG=f"{language}.UTF-8")
     for name in ("prices.txt", "shop.py"):
         (person.cwd / name).write_text("")
     person.says(prompt)
