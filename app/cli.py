@@ -53,6 +53,22 @@ class Commands(click.Group):
         with formatter.section(_("Commands")):
             formatter.write_dl([(name, _(text)) for name, text in COMMANDS.items()])
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments begin with, or say which one may be meant."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            import difflib  # noqa: PLC0415 - only for mistakes
+
+            near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
+            if near:
+                hint = _("Did you mean {name!r}?").format(name=near[0])
+            else:
+                hint = _("What the model is to be told goes behind -p.")
+            ctx.fail(_("There is no command {name!r}. {hint}").format(name=name, hint=hint))
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Return the command that ``app/commands/NAME.py`` defines as ``command``."""
         if cmd_name not in COMMANDS:
@@ -128,6 +144,16 @@ def leftfold(ctx: click.Context, /, **flags: Any) -> None:
     ctx.exit(talk.run(**flags))
 
 
+def _complain(error: click.ClickException) -> None:
+    """Say what is wrong with the command line, and where to find what is right: two lines."""
+    from app.repl.plain import plain  # noqa: PLC0415 - not for those who do it right
+
+    click.echo(f"leftfold: {plain(error.format_message())}", err=True)
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        command = f"{error.ctx.command_path} --help"
+        click.echo(_("`{command}` shows what there is").format(command=command), err=True)
+
+
 def main() -> NoReturn:
     """Run the command line; errors are a line or two, and a traceback only if it is asked for."""
     gc.set_threshold(_SELDOM)
@@ -135,7 +161,7 @@ def main() -> NoReturn:
         is_english()  # click's own messages, too
         code = leftfold.main(prog_name="leftfold", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        _complain(error)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)

@@ -271,6 +271,7 @@ class Repl:
             self._is_at_work = False
             self.context.screen.rest()
         if not task.done() or task.cancelled():
+            self.console.line()
             say(self.console, _("Interrupted."), "yellow")
         elif (error := task.exception()) is not None:
             self._explain(error)

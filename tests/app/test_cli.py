@@ -308,6 +308,28 @@ def test_a_fork_is_a_byte_prefix_under_a_new_id_and_its_parent_stays_untouched(t
     assert program.run("verify").code == 0
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told", "helped"),
+    [
+        (["shwo"], "There is no command 'shwo'. Did you mean 'show'?", "leftfold --help"),
+        (["fix the bug"], "There is no command 'fix the bug'. What the model", "leftfold --help"),
+        (["--foo"], "No such option '--foo'", "leftfold --help"),
+        (["show"], "Missing argument 'ID[@ENTRY]'", "leftfold show --help"),
+        (["log", "--since", "x", "0192"], "'x' is not a valid", "leftfold log --help"),
+        (["-p", "x", "--output", "yaml"], "'yaml' is not one of", "leftfold --help"),
+        (["-p"], "requires an argument", ""),
+        (["a\x1b[31m"], "There is no command 'a\\x1b[31m'", "leftfold --help"),
+    ],
+)
+def test_what_makes_no_sense_is_answered_in_two_lines(tmp_path, arguments, told, helped):
+    done = Program(tmp_path).run(*arguments)
+
+    assert (done.code, done.out) == (2, "")
+    assert done.complaint.startswith("leftfold: ")
+    assert told in done.complaint
+    assert helped in done.complaint
+
+
 def test_options_that_contradict_one_another_are_wrong_usage(tmp_path):
     program = Program(tmp_path)
 
