@@ -42,7 +42,12 @@ async def nothing(_prompt: str) -> Sequence[JsonObject]:
 
 
 class Agent:
-    """Runs turns in one conversation."""
+    """Runs turns in one conversation.
+
+    Attributes:
+        compactor: Makes room in it. What a summary spent for nothing, whoever asked for it, is in
+            the end of the next turn.
+    """
 
     def __init__(
         self,
@@ -65,7 +70,7 @@ class Agent:
         self._model = model
         self._tool_calls = tool_calls
         self._screen = screen
-        self._compactor = compactor
+        self.compactor = compactor
         self._requests: Requests | None = None
         self._lost: JsonObject = {}
 
@@ -150,19 +155,19 @@ class Agent:
                     raise ModelError(message, kind="paused_too_often")
                 continue
             with suppress(ModelError):  # now, so that the next prompt need not wait
-                await self._compactor.make_room()
+                await self.compactor.make_room()
             if not await self._deliver():
                 return
 
     async def _ask_in_room(self) -> str:
         """Ask; where the model says that it is too much, make room and ask once more."""
-        await self._compactor.make_room()
+        await self.compactor.make_room()
         try:
             return await self._ask()
         except ModelError as problem:
             if not problem.is_overflow:
                 raise
-            if not await self._compactor.compact(reason="overflow", keep=1):
+            if not await self.compactor.compact(reason="overflow", keep=1):
                 raise
         return await self._ask()
 
@@ -228,11 +233,11 @@ class Agent:
     def _end_turn(self, outcome: str, first: int, error: TurnError | None = None) -> str:
         def end(talk: Conversation) -> None:
             talk.close_open_calls()
-            lost = added(self._lost, self._compactor.unrecorded)
+            lost = added(self._lost, self.compactor.unrecorded)
             spent = added(total(talk, since=first), lost)
             talk.end_turn(outcome, error=error, spent=spent, lost=lost)
 
         self._at_hand.record(end)
-        self._lost = self._compactor.unrecorded = {}
+        self._lost = self.compactor.unrecorded = {}
         self._screen.turn_ended(outcome, error)
         return outcome

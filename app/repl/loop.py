@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from app.agent import Agent
     from app.application import OpenConversation
     from app.bootstrap import Workshop
+    from app.compactor import Compactor
     from app.ports import Approver, Screen
     from app.repl.prompt import Prompts
     from app.repl.screen import ReplScreen
@@ -147,6 +148,11 @@ class Repl:
         """Return the conversation at hand if the store has it."""
         talk = self.at_hand.conversation
         return None if talk.pending_events else talk
+
+    @property
+    def compactor(self) -> Compactor:
+        """What summarises the conversation at hand, or parts of it."""
+        return self._agent_at_hand().compactor
 
     def offer(self, text: str) -> None:
         """Put *text* into the next prompt, to be edited."""

@@ -341,14 +341,14 @@ async def _leave_branch(repl: Repl, talk: Conversation, target: int | None, focu
     left = [e for e in talk.path(talk.leaf) if e.originator_version > (ancestor or 0)]
     if not left:
         raise InvalidCommandError(_("There is no branch to leave."))
-    context = repl.context
-    compactor = context.workshop.compactor(repl.at_hand, context.screen)
+    compactor = repl.compactor
     repl.say(_("Summarising the branch …"), "dim")
     summary = await compactor.summary_of(left, focus=focus)
     usage = compactor.unrecorded
     repl.at_hand.record(
         lambda latest: latest.leave_branch(target, summary, model=talk.model, usage=usage)
     )
+    compactor.unrecorded = {}
 
 
 async def _label(repl: Repl, arguments: str) -> None:
@@ -370,9 +370,7 @@ async def _label(repl: Repl, arguments: str) -> None:
 
 async def _compact(repl: Repl, arguments: str) -> None:
     _recorded(repl)
-    context = repl.context
-    compactor = context.workshop.compactor(repl.at_hand, context.screen)
-    if not await compactor.compact(reason="manual", focus=arguments):
+    if not await repl.compactor.compact(reason="manual", focus=arguments):
         repl.say(_("There is nothing to compact yet."))
 
 

@@ -47,3 +47,20 @@ def test_a_compaction_goes_on_after_a_retry(person, server):
 
     assert person.ended()[0] == 0
     assert has("Compacted")(events(person.log()))
+
+
+def test_what_a_refused_summary_has_spent_is_in_the_end_of_the_next_turn(person, server):
+    server.add(
+        reply("cut", usage={"input_tokens": 700}, stop_reason="max_tokens"),
+        reply("Three.", usage={"input_tokens": 30}),
+    )
+    person.says("/compact")
+    person.waits("no whole summary")
+    person.says("go on")
+    person.waits(r"Three\.")
+    person.says("q")
+
+    assert person.ended()[0] == 0
+    end = events(person.log())[-1]["state"]
+    assert (end["outcome"], end["lost"]["input_tokens"]) == ("done", 700)
+    assert end["spent"]["input_tokens"] == 730
