@@ -88,10 +88,16 @@ def is_gone(console: Console) -> bool:
 
 
 def say(console: Console, text: str, style: StyleType = "") -> None:
-    """Print a line that is already plain: wrapped and styled where that is possible."""
-    if is_fancy(console):
-        from rich.text import Text  # noqa: PLC0415
-
-        console.print(Text(text, style=style), highlight=False)
-    else:
+    """Print a line that is already plain: styled, and wrapped below its first word, if possible."""
+    if not is_fancy(console):
         console.out(text, highlight=False)
+        return
+    from rich.cells import cell_len  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    said = text.lstrip(" ")
+    indent = " " * min(len(text) - len(said), console.width // 2)
+    if indent and "\n" not in text and cell_len(text) > console.width:
+        lines = Text(said).wrap(console, console.width - len(indent))
+        text = "\n".join(f"{indent}{line.plain.rstrip(' ')}" for line in lines)
+    console.print(Text(text, style=style), highlight=False)

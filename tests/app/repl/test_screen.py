@@ -260,6 +260,15 @@ def test_what_was_printed_is_under_way_no_more_at_the_same_moment():
         assert screen.text().count("Look") <= 1
 
 
+def test_a_long_line_that_is_indented_goes_on_below_its_beginning():
+    screen = Screen(fancy=True)
+    screen.tool_started(call(), "$ ls")
+    screen.tool_ended(call(), output("word " * 20, is_error=True))
+
+    _, *lines = screen.text().split("\n")
+    assert [line[:11] for line in lines] == ["  word word", "  word word", "⠋"]
+
+
 def test_a_tool_that_took_long_says_how_long():
     screen = Screen(fancy=True)
     screen.tool_started(call(1), "$ make")
