@@ -70,6 +70,10 @@ class StreamJSONScreen(SilentScreen):
         """Print the API's own stream event."""
         happened({"type": "stream", "event": event})
 
+    def compacting(self, tokens: int) -> None:
+        """Print that the context is about to be summarised, which takes a while."""
+        happened({"type": "compacting", "tokens": tokens})
+
     def compacted(self, tokens: int) -> None:
         """Print that the context was summarised."""
         happened({"type": "compacted", "tokens": tokens})

@@ -238,6 +238,21 @@ def test_the_end_of_the_input_lets_the_running_turn_end_and_refuses_what_it_asks
     assert not (program.cwd / "hit").exists()
 
 
+def test_a_compaction_is_told_before_and_after(tmp_path):
+    long = "word " * 1700
+    notes = reply("## Goal\n- notes")
+    with ScriptedServer([reply("One."), reply("Two."), *[notes] * 4]) as server:
+        program = Program(tmp_path, server, LEFTFOLD_CONTEXT_WINDOW="8000")
+        for _ in range(3):
+            done = program.run(
+                "-p", long, "--output", "stream-json", *(["-c"] * bool(program.logs()))
+            )
+
+    told = [each for each in done.objects if each["type"].startswith("compact")]
+    assert [each["type"] for each in told] == ["compacting", "compacted"]
+    assert told[0]["tokens"] > told[1]["tokens"] > 0
+
+
 @pytest.mark.parametrize("source", ["file", "nothing", "closed"])
 def test_any_kind_of_input_will_do(tmp_path, source):
     with ScriptedServer([reply("Hi.")]) as server:
