@@ -292,7 +292,7 @@ class Repl:
         since = self._version()
         task = await self._at_work(self._turn(prompt), is_turn=True)
         if task is not None and task.result() == "done":
-            if self._exit_code is None and self._is_queued():  # it came when all was said
+            if self._exit_code is None and self.meanwhile.is_queued():  # it came when all was said
                 await self._take_turn(None)
             else:
                 self._offered = self.meanwhile.draft()
@@ -351,10 +351,6 @@ class Repl:
                 attach=self._attached_to_queued,
             )
         return self._agent
-
-    def _is_queued(self) -> bool:
-        talk = self.recorded()
-        return bool(talk and talk.queue)
 
     def _version(self) -> int:
         """Return the version that the store has; 0 if it has none or does not say."""

@@ -106,6 +106,10 @@ class Meanwhile:
         self._shown = queue
         self._show()
 
+    def is_queued(self) -> bool:
+        """Whether a prompt waits in the log."""
+        return bool(self._queue())
+
     def take_all(self) -> list[str]:
         """Take back what was typed and neither delivered nor done; return it in order."""
         self.refresh()
