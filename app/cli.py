@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import click
 
 from app.i18n import _, is_english
+from app.suggestions import nearest
 
 _SELDOM = 100_000
 """Objects that are made until garbage is looked for: more than there are when the prompt is drawn.
@@ -59,11 +60,9 @@ class Commands(click.Group):
         """Return the command that the arguments begin with, or say which one may be meant."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            import difflib  # noqa: PLC0415 - only for mistakes
-
-            near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
-            if near:
-                hint = _("Did you mean {name!r}?").format(name=near[0])
+            near = nearest(name, COMMANDS)
+            if near is not None:
+                hint = _("Did you mean {name!r}?").format(name=near)
             else:
                 hint = _("What the model is to be told goes behind -p.")
             ctx.fail(_("There is no command {name!r}. {hint}").format(name=name, hint=hint))

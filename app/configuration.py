@@ -21,9 +21,9 @@ from app.settings import (
     home,
     project_file,
     seen_from,
-    suggestion,
     wrong_tools,
 )
+from app.suggestions import suggestion
 from infrastructure.model.environment import DEFAULT_MODEL
 
 if TYPE_CHECKING:

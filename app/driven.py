@@ -18,7 +18,7 @@ from app.errors import DONE, explanation
 from app.one_turn import SIGNALS, about, happened, not_recorded, result_of
 from app.ports import Approval
 from app.repl.approval import DECLINED, NOBODY
-from app.settings import suggestion
+from app.suggestions import suggestion
 from domain.conversation import DECISIONS
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.errors import UsageError
 from app.i18n import _
+from app.suggestions import suggestion
 from domain.conversation import THINKING_LEVELS
 from infrastructure.model.environment import DEFAULT_MODEL
 
@@ -288,16 +289,6 @@ def wrong_tools(names: Sequence[str]) -> str | None:
                 name=name, near=suggestion(name, TOOL_NAMES)
             )
     return None
-
-
-def suggestion(wrong: str, names: Sequence[str]) -> str:
-    """Return what somebody who wrote *wrong* may have meant."""
-    import difflib  # noqa: PLC0415 - only for mistakes
-
-    near = difflib.get_close_matches(wrong, names, n=1, cutoff=0.5)
-    if near:
-        return _("did you mean {name!r}?").format(name=near[0])
-    return _("there are: {names}").format(names=", ".join(names))
 
 
 def _number_of_tokens(said: str) -> int:

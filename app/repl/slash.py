@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import json
 import re
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +14,7 @@ from app.commands.tree import line as tree_line
 from app.i18n import _
 from app.references import conversation_id, entry_version
 from app.repl.banner import about
+from app.suggestions import nearest
 from domain import tree
 from domain.compaction import context_tokens, entry_tokens, estimate
 from domain.conversation import THINKING_LEVELS
@@ -73,10 +73,10 @@ async def run(repl: Repl, name: str, arguments: str) -> None:
 
         await shell.run(repl, arguments)
     else:
-        near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
+        near = nearest(name, COMMANDS)
         hint = (
-            _("Did you mean /{name}?").format(name=near[0])
-            if near
+            _("Did you mean /{name}?").format(name=near)
+            if near is not None
             else _("/help shows all commands.")
         )
         repl.say(_("There is no command /{name}. {hint}").format(name=name, hint=hint), "yellow")
