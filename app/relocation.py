@@ -27,48 +27,37 @@ Choice = Literal["here", "fork", "cancel"]
 CHOICES: tuple[Choice, ...] = ("here", "fork", "cancel")
 
 
-def is_gone(conversations: Conversations, conversation_id: UUID) -> str | None:
-    """Return the directory of a conversation if it is not there any more."""
-    first = next(conversations.events_of(conversation_id, limit=1), None)
-    cwd = first.cwd if isinstance(first, Started) else None
-    return cwd if cwd is not None and not Path(cwd).is_dir() else None
-
-
-def where(
+def gone_directory(
     conversations: Conversations, conversation_id: UUID, chosen: Settings, *, is_asked: bool
-) -> Choice:
-    """Return whether to go on here, in a copy, or not at all.
+) -> str | None:
+    """Return the directory of a conversation if it is gone, and somebody must say where to go on.
 
     Raises:
-        DirectoryGoneError: nobody can be asked, and ``--here`` was not given.
+        DirectoryGoneError: it is, nobody can be asked, and ``--here`` was not given.
     """
-    gone = is_gone(conversations, conversation_id)
-    if gone is None or chosen.here:
-        return "here"
+    first = next(conversations.events_of(conversation_id, limit=1), None)
+    cwd = first.cwd if isinstance(first, Started) else None
+    if cwd is None or Path(cwd).is_dir() or chosen.here:
+        return None
     if not is_asked:
-        raise DirectoryGoneError(gone, chosen.cwd)
-    told, question = _told(gone, chosen.cwd)
+        raise DirectoryGoneError(cwd, chosen.cwd)
+    return cwd
+
+
+def ask(gone: str, here: str) -> Choice:
+    """Ask whether to go on *here*, in a copy, or not at all."""
+    told, question = _told(gone, here)
     click.echo(told, err=True)
     choices = click.Choice(CHOICES)
     picked: Choice = click.prompt(question, type=choices, default="cancel", err=True)
     return picked
 
 
-async def where_in_repl(repl: Repl, conversation_id: UUID) -> Choice:
-    """Return the same for a conversation that the person wants to go on with in the REPL.
-
-    Raises:
-        DirectoryGoneError: nobody can be asked, and ``--here`` was not given.
-    """
-    workshop = repl.context.workshop
-    gone = is_gone(workshop.conversations, conversation_id)
-    if gone is None or workshop.settings.here:
-        return "here"
-    if not repl.is_at_terminal:
-        raise DirectoryGoneError(gone, workshop.settings.cwd)
+async def ask_in_repl(repl: Repl, gone: str, here: str) -> Choice:
+    """Ask the same of a person who is in the REPL."""
     from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415 - only here
 
-    told, question = _told(gone, workshop.settings.cwd)
+    told, question = _told(gone, here)
     repl.say(told)
     session: PromptSession[str] = PromptSession(f"{question} ({', '.join(CHOICES)}) [cancel]: ")
     with repl.meanwhile.paused():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app import bootstrap, references, relocation
-from app.errors import DONE, DirectoryGoneError, NoCredentialsError, UsageError
+from app.errors import DONE, NoCredentialsError, UsageError
 from app.i18n import _
 from app.repl.approval import AllowAll, RefuseAll
 from app.repl.plain import plain
@@ -56,7 +56,8 @@ def run(
     with bootstrap.conversations(chosen) as conversations:
         earlier = _earlier(conversations, chosen, go_on=go_on, resume=resume, fork_of=fork_of)
         if earlier is not None:
-            match relocation.where(conversations, earlier, chosen, is_asked=interactive):
+            gone = relocation.gone_directory(conversations, earlier, chosen, is_asked=interactive)
+            match relocation.ask(gone, chosen.cwd) if gone else "here":
                 case "fork":
                     earlier = conversations.fork(earlier)
                 case "cancel":
@@ -226,8 +227,7 @@ def _earlier(
     if fork_of is not None:
         wanted, entry = references.split(fork_of)
         source = references.conversation_id(conversations, wanted)
-        if not chosen.here and (gone := relocation.is_gone(conversations, source)):
-            raise DirectoryGoneError(gone, chosen.cwd)
+        relocation.gone_directory(conversations, source, chosen, is_asked=False)
         version = None
         if entry is not None:
             version = references.entry_version(conversations.get(source), entry)

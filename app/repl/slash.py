@@ -268,7 +268,9 @@ async def _resume(repl: Repl, arguments: str) -> None:
     if chosen is None or chosen == repl.at_hand.id:
         repl.say(_("Still in the same conversation."), "dim")
         return
-    match await relocation.where_in_repl(repl, chosen):
+    settings = workshop.settings
+    gone = relocation.gone_directory(conversations, chosen, settings, is_asked=repl.is_at_terminal)
+    match await relocation.ask_in_repl(repl, gone, settings.cwd) if gone else "here":
         case "fork":
             chosen = conversations.fork(chosen)
         case "cancel":
