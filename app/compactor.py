@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from app.ports import Model, OpenConversation, Screen
     from domain.compaction import Cut
     from domain.conversation import Conversation
-    from domain.events import Entry
+    from domain.events import Entry, Version
     from domain.messages import JsonObject
 
 MAX_TRIES = 2
@@ -127,13 +127,21 @@ class Compactor:
         summary = await self._summarise(cut, focus)
         return lambda new: new.carry_over(talk, summary, cut.first_kept)
 
-    async def summary_of(self, entries: Sequence[Entry], *, focus: str = "") -> str:
-        """Return a summary of *entries*, a branch for example. Nothing is recorded.
+    async def leave_branch(
+        self, target: Version | None, left: Sequence[Entry], *, focus: str = ""
+    ) -> None:
+        """Move the leaf to *target*, and say there what happened in the entries that are *left*.
 
         Raises:
-            ModelError: there was no good summary.
+            ModelError: there was no good summary; nothing changed.
         """
-        return await self._write(entries, previous="", focus=focus)
+        summary = await self._write(left, previous="", focus=focus)
+        self._at_hand.record(
+            lambda latest: latest.leave_branch(
+                target, summary, model=latest.model, usage=self.unrecorded
+            )
+        )
+        self.unrecorded = {}
 
     async def _summarise(self, cut: Cut, focus: str) -> str:
         previous = written_by_model(cut.previous.summary) if cut.previous else ""

@@ -343,14 +343,8 @@ async def _leave_branch(repl: Repl, talk: Conversation, target: int | None, focu
     left = [e for e in talk.path(talk.leaf) if e.originator_version > (ancestor or 0)]
     if not left:
         raise InvalidCommandError(_("There is no branch to leave."))
-    compactor = repl.compactor
     repl.say(_("Summarising the branch …"), "dim")
-    summary = await compactor.summary_of(left, focus=focus)
-    usage = compactor.unrecorded
-    repl.at_hand.record(
-        lambda latest: latest.leave_branch(target, summary, model=talk.model, usage=usage)
-    )
-    compactor.unrecorded = {}
+    await repl.compactor.leave_branch(target, left, focus=focus)
 
 
 async def _label(repl: Repl, arguments: str) -> None:

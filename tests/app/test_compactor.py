@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from domain.compaction import Room, context_tokens
-from domain.events import Compacted, TurnEnded
+from domain.events import BranchSummarized, Compacted, TurnEnded
 from domain.projections.context import context
 from domain.projections.usage import total
 from infrastructure.errors import ModelError
@@ -251,3 +251,29 @@ def test_what_a_refused_summary_has_spent_is_in_the_turns_end(desk):
     assert end.lost["input_tokens"] == 200
     assert end.spent["input_tokens"] == recorded + 200
     assert total(desk.talk)["input_tokens"] == before["input_tokens"] + recorded
+
+
+@pytest.mark.parametrize("how", ["compact", "leave_branch"])
+def test_what_a_good_summary_has_used_is_accounted_for_once(desk, how):
+    def summarise(_):
+        return reply("## Goal\n- notes", usage={"input_tokens": 100})
+
+    async def summarised():
+        try:
+            if how == "compact":
+                await desk.compactor.compact(reason="manual")
+            else:
+                await desk.compactor.leave_branch(None, desk.talk.path(desk.talk.leaf))
+        finally:
+            await desk.model.close()
+
+    desk.server.add(*[summarise] * 3)
+    before = len(desk.server.requests)
+    asyncio.run(summarised())
+    asked = len(desk.server.requests) - before
+
+    [summary] = [
+        e for e in desk.talk.entries.values() if isinstance(e, Compacted | BranchSummarized)
+    ]
+    assert summary.usage["input_tokens"] == 100 * asked > 0
+    assert desk.compactor.unrecorded == {}
