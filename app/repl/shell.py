@@ -11,6 +11,7 @@ from domain.errors import InvalidCommandError
 from domain.messages import ToolUseBlock
 
 if TYPE_CHECKING:
+    from app.ports import ToolOutput
     from app.repl.loop import Repl
     from domain.conversation import Conversation
 
@@ -41,20 +42,22 @@ async def run(repl: Repl, typed: str) -> None:
     )
     is_visible = not typed.startswith("!!")
     screen.tool_started(call, f"$ {line}")
-    stopped = None
     try:
         output = await Bash().run({"command": line, "timeout": _SECONDS}, context)
-    except StoppedError as error:
-        output, stopped = error.output, error
-    try:
-        _note(repl, line, str(output.content), visible=is_visible)
-    finally:  # it has run: what it printed is shown even if the log cannot take it
-        screen.tool_ended(call, output)
-        screen.rest()
-    if stopped is not None:
-        raise stopped
+    except StoppedError as stopped:
+        _end(repl, call, stopped.output, visible=is_visible)
+        raise
+    _end(repl, call, output, visible=is_visible)
     if not is_visible:
         repl.say(_("(the model is not told)"), "dim")
+
+
+def _end(repl: Repl, call: ToolUseBlock, output: ToolOutput, *, visible: bool) -> None:
+    try:
+        _note(repl, call.input["command"], str(output.content), visible=visible)
+    finally:  # it has run: what it printed is shown even if the log cannot take it
+        repl.context.screen.tool_ended(call, output)
+        repl.context.screen.rest()
 
 
 def _note(repl: Repl, line: str, output: str, *, visible: bool) -> None:
