@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from app.agent import Agent
     from app.ports import OpenConversation, Screen, ToolOutput
     from domain.conversation import Conversation
-    from domain.events import TurnError
+    from domain.events import TurnError, Version
     from domain.messages import JsonObject, ToolUseBlock
 
 INTERRUPTED = 130
@@ -149,15 +149,14 @@ def result_of(talk: Conversation, since: int) -> JsonObject:
     end = talk.last_turn
     if end is not None and end.originator_version < since:
         end = None  # of the turn before: this one had hardly begun
-    result: JsonObject = {
-        "type": "result",
-        "id": str(talk.id),
-        "version": talk.version,
-        "outcome": end.outcome if end else "interrupted",
-        "text": answers[0].said.text if answers else "",
-        "stop_reason": answers[0].stop_reason if answers else None,
-        "usage": total(talk, since=since),
-    }
+    result = _result(
+        talk.id,
+        end.outcome if end else "interrupted",
+        version=talk.version,
+        text=answers[0].said.text if answers else "",
+        stop_reason=answers[0].stop_reason if answers else None,
+        usage=total(talk, since=since),
+    )
     if end is not None and end.error is not None:
         result["error"] = {"type": end.error.type, "message": end.error.message}
     return result
@@ -165,15 +164,27 @@ def result_of(talk: Conversation, since: int) -> JsonObject:
 
 def not_recorded(conversation_id: UUID, message: str) -> JsonObject:
     """Return what came of a turn whose end the log could not take; *message* says why."""
+    error = {"type": "not_recorded", "message": message}
+    return {**_result(conversation_id, "failed"), "error": error}
+
+
+def _result(
+    conversation_id: UUID,
+    outcome: str,
+    *,
+    version: Version | None = None,
+    text: str = "",
+    stop_reason: str | None = None,
+    usage: JsonObject | None = None,
+) -> JsonObject:
     return {
         "type": "result",
         "id": str(conversation_id),
-        "version": None,
-        "outcome": "failed",
-        "text": "",
-        "stop_reason": None,
-        "usage": {},
-        "error": {"type": "not_recorded", "message": message},
+        "version": version,
+        "outcome": outcome,
+        "text": text,
+        "stop_reason": stop_reason,
+        "usage": usage or {},
     }
 
 
