@@ -20,7 +20,7 @@ from app.settings import (
     given_flags,
     home,
     project_file,
-    seen_from,
+    with_paths,
     wrong_tools,
 )
 from app.suggestions import suggestion
@@ -161,7 +161,7 @@ def _environment() -> dict[str, Any]:
 
 def _user_source() -> Source:
     path = home() / USER_FILE
-    return Source("user", _with_paths(_checked(path), path.parent), path)
+    return Source("user", with_paths(_checked(path), path.parent), path)
 
 
 def _checked(path: Path) -> dict[str, Any]:
@@ -205,18 +205,7 @@ def _checked_project(path: Path) -> dict[str, Any]:
                     path=path, key=key, text=text
                 )
             )
-    return _with_paths(said, path.parent)
-
-
-def _with_paths(said: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Return *said* with the files that it names as they are seen from anywhere."""
-    for key in ("system_prompt", "append_system_prompt"):
-        text = said.get(key)
-        if isinstance(text, str) and text.startswith("@"):
-            said[key] = f"@{seen_from(folder, text[1:])}"
-    if said.get("store"):
-        said["store"] = seen_from(folder, said["store"])
-    return said
+    return with_paths(said, path.parent)
 
 
 def _what(problem: ErrorDetails) -> str:  # noqa: PLR0911 - a table

@@ -214,9 +214,15 @@ def from_file(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def seen_from(folder: Path, path: str) -> str:
-    """Return the *path* that a file in *folder* names, as it is seen from anywhere."""
-    return str(folder / expanded(path))
+def with_paths(said: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return what a file in *folder* says, with the places that it names as seen from anywhere."""
+    for key in ("system_prompt", "append_system_prompt"):
+        text = said.get(key)
+        if isinstance(text, str) and text.startswith("@"):
+            said[key] = f"@{folder / expanded(text[1:])}"
+    if said.get("store"):
+        said["store"] = str(folder / expanded(said["store"]))
+    return said
 
 
 def given_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
@@ -241,8 +247,7 @@ def _said_plainly(flags: Mapping[str, Any]) -> dict[str, Any]:
                     file=file, key=key, value=value
                 )
             )
-    if said.get("store"):
-        said["store"] = seen_from(file.parent, said["store"])
+    said = with_paths(said, file.parent)
     environment = {key: value for key, value in from_environment().items() if key in _READ_HERE}
     said |= environment | given_flags(flags)
     if window := said.get("context_window"):
