@@ -18,6 +18,8 @@ from pathlib import Path
 from time import monotonic, sleep
 from uuid import UUID
 
+import pexpect
+
 from infrastructure.jsonl.reader import scan
 from tests.conftest import OURS
 
@@ -83,6 +85,19 @@ class Program:
 
     def command(self, *arguments):
         return [sys.executable, str(MAIN), *map(str, arguments)]
+
+    def at_terminal(self, *arguments, size=(40, 800), **environment):
+        """Start it in a terminal of *size* lines and columns: so wide that no line is broken."""
+        command, *rest = self.command(*arguments)
+        return pexpect.spawn(
+            command,
+            rest,
+            cwd=str(self.cwd),
+            env=self.environment | environment,
+            encoding="utf-8",
+            dimensions=size,
+            timeout=PATIENCE,
+        )
 
     def run(self, *arguments, stdin=None, most_bytes=None, wrapper=(), environment=()):
         """Run to the end. *stdin*: text or bytes to pipe in; nothing is /dev/null.

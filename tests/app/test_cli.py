@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 import signal
-import sys
 
 import pexpect
 import pytest
@@ -13,7 +12,6 @@ from app.application import Conversations
 from app.cli import COMMANDS
 from domain.canonical import canonical
 from tests.app.programs import (
-    MAIN,
     PATIENCE,
     Program,
     append_line,
@@ -510,14 +508,8 @@ class Terminal:
     """The program in a pseudo-terminal, without a key: the offline model answers."""
 
     def __init__(self, program, *arguments):
-        self.child = pexpect.spawn(
-            sys.executable,
-            [str(MAIN), *arguments],
-            cwd=str(program.cwd),
-            env=program.environment | {"LANG": "C.UTF-8", "PROMPT_TOOLKIT_NO_CPR": "1"},
-            encoding="utf-8",
-            dimensions=(40, 120),
-            timeout=PATIENCE,
+        self.child = program.at_terminal(
+            *arguments, size=(40, 120), LANG="C.UTF-8", PROMPT_TOOLKIT_NO_CPR="1"
         )
         self.shown = ""
 

@@ -2,14 +2,13 @@
 
 import re
 import string
-import sys
 
 import pexpect
 import pytest
 
 from app.i18n import language
 from tests.app.messages import MO, clicks_own, compiled, messages_of_code, translations
-from tests.app.programs import MAIN, PATIENCE, ROOT, Program
+from tests.app.programs import ROOT, Program
 from tests.app.repl.terminal import ESC, PROMPT, Person
 from tests.server import ScriptedServer, call, reply
 
@@ -130,15 +129,7 @@ def test_in_english_gettext_is_loaded_by_nobody_of_ours(tmp_path):
 
 
 def test_a_person_talks_to_it_in_chinese(program):
-    child = pexpect.spawn(
-        sys.executable,
-        [str(MAIN), "--offline"],
-        cwd=str(program.cwd),
-        env=program.environment,
-        encoding="utf-8",
-        timeout=PATIENCE,
-        dimensions=(40, 160),
-    )
+    child = program.at_terminal("--offline", size=(40, 160))
     child.expect_exact("离线（--offline）：由内置的离线模型回答")
     child.expect_exact("/help 显示命令，q 退出")
     child.expect_exact("leftfold>")

@@ -417,25 +417,11 @@ def test_a_script_says_here_and_goes_on_here(moved):
     assert results(events(program.log())) == {"where": f"{program.cwd}\n"}
 
 
-def at_terminal(program, *arguments):
-    """The program in a window so wide that no line is broken."""
-    command, *rest = program.command(*arguments)
-    return pexpect.spawn(
-        command,
-        rest,
-        cwd=str(program.cwd),
-        env=program.environment,
-        encoding="utf-8",
-        timeout=PATIENCE,
-        dimensions=(40, 800),
-    )
-
-
 @pytest.mark.parametrize("choice", ["here", "fork", "cancel", ""])
 def test_a_person_is_asked_where_to_go_on(moved, choice):
     program, gone = moved
     conversation = program.id()
-    child = at_terminal(program, "-r", conversation)
+    child = program.at_terminal("-r", conversation)
     child.expect_exact(f"The directory of this conversation is gone: {gone}")
     child.expect_exact("[cancel]")
     child.sendline(choice)
@@ -454,7 +440,7 @@ def test_a_person_is_asked_where_to_go_on(moved, choice):
 def test_whoever_resumes_it_from_another_conversation_is_asked_as_well(moved, choice):
     program, gone = moved
     before = program.log().read_bytes()
-    child = at_terminal(program)
+    child = program.at_terminal()
     child.expect_exact("leftfold>")
     child.sendline(f"/resume {program.id()}")
     child.expect_exact(f"The directory of this conversation is gone: {gone}")

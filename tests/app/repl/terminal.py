@@ -19,7 +19,7 @@ from pathlib import Path
 import pexpect
 import pyte
 
-from tests.app.programs import PATIENCE, Program, until
+from tests.app.programs import Program, until
 
 PROMPT = "leftfold>"  # the blank behind it is drawn by moving the cursor
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
@@ -60,16 +60,7 @@ class Person(Program):
 
     def starts(self, *arguments):
         """Start it (again)."""
-        command, *rest = self.command(*arguments)
-        self.child = pexpect.spawn(
-            command,
-            rest,
-            cwd=str(self.cwd),
-            env=self.environment,
-            encoding="utf-8",
-            dimensions=self.size,
-            timeout=PATIENCE,
-        )
+        self.child = self.at_terminal(*arguments, size=self.size)
         lines, columns = self.size
         self.screen = pyte.Screen(columns, lines)
         answer = self.child.send if self.answers else lambda _: None
