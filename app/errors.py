@@ -79,8 +79,8 @@ class UnreadableConversationError(AppError):
     def __init__(self, conversation_id: UUID) -> None:
         super().__init__(
             _(
-                "conversation {id} is damaged: no event of it can be read; "
-                "`leftfold recover {id}` saves what can be saved"
+                "conversation {id} is damaged: no event of it can be read; `leftfold verify "
+                "{id}` says where, `leftfold recover {id}` saves what can be saved"
             ).format(id=conversation_id)
         )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
 from domain.conversation import Conversation
-from domain.events import Entry, MessageAppended, Unrecognised
+from domain.events import TOPICS, Entry, MessageAppended, Unrecognised
 from domain.projections.context import PROJECTION
 from domain.projections.digests import Digests
 from infrastructure.errors import LogMissingError, StoreError
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from infrastructure.jsonl.store import Inspection, Store
 
 Kind: TypeAlias = Literal[
-    "header", "damage", "checksum", "batch", "version", "event", "parent", "request",
+    "header", "damage", "checksum", "batch", "version", "event", "unknown", "parent", "request",
     "projection", "order", "error",
 ]  # fmt: skip
 HARMLESS: tuple[Kind, ...] = ("projection",)
 """Kinds of findings that say something about this program, and nothing against the log."""
 
+_Wrong: TypeAlias = "tuple[Version, Kind, str]"
 _CRC = 4
 
 
@@ -84,22 +85,56 @@ def verify(conversations: Conversations, conversation_id: UUID) -> Report:
         LogMissingError: there is no such log.
         NewerFormatError: a newer version wrote it.
     """
-    size, findings = None, list[Finding]()
-    lines: dict[Version, Line] = {}
+    checked = _checked(conversations, conversation_id)
+    proofs = list(_proofs(checked.events))
+    findings = [*checked.findings, *checked.named(proof for proof in proofs if proof)]
+    proven = proofs.count(None)
+    return Report(
+        conversation_id, len(checked.events), checked.size, proven, tuple(_sorted(findings))
+    )
+
+
+def findings_of(conversations: Conversations, conversation_id: UUID) -> list[Finding]:
+    """Return what is wrong with the bytes and the events of one conversation, without the proofs.
+
+    Raises:
+        LogMissingError: there is no such log.
+        NewerFormatError: a newer version wrote it.
+    """
+    return _sorted(_checked(conversations, conversation_id).findings)
+
+
+class _Checked(NamedTuple):
+    """What was read of a conversation, and what is wrong with it so far."""
+
+    size: int | None
+    lines: dict[Version, Line]
+    events: list[Event]
+    findings: list[Finding]
+
+    def named(self, wrongs: Iterable[_Wrong]) -> Iterator[Finding]:
+        """Yield *wrongs* with the places where they stand."""
+        for version, kind, what in wrongs:
+            line = self.lines.get(version)
+            number, offset = (line.number, line.offset) if line else (None, None)
+            yield Finding(number, offset, version, what, kind)
+
+
+def _checked(conversations: Conversations, conversation_id: UUID) -> _Checked:
+    """Read a conversation and check its bytes and events."""
     if conversations.store is None:
-        events = list(conversations.events_of(conversation_id))
+        checked = _Checked(None, {}, list(conversations.events_of(conversation_id)), [])
     else:
         found = conversations.store.inspect(conversation_id)
-        size, findings = found.size, list(_of_bytes(found))
         lines = {line.version: line for line in found.lines}
         events = list(conversations.events.of_lines(conversation_id, found.lines))
-    proofs = list(_proofs(events))
-    for version, kind, what in [*_of_meaning(events), *(proof for proof in proofs if proof)]:
-        line = lines.get(version)
-        number, offset = (line.number, line.offset) if line else (None, None)
-        findings.append(Finding(number, offset, version, what, kind))
-    findings.sort(key=lambda finding: (finding.line or 0, finding.version or 0))
-    return Report(conversation_id, len(events), size, proofs.count(None), tuple(findings))
+        checked = _Checked(found.size, lines, events, list(_of_bytes(found)))
+    checked.findings.extend(checked.named(_of_meaning(checked.events)))
+    return checked
+
+
+def _sorted(findings: Iterable[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: (finding.line or 0, finding.version or 0))
 
 
 def _of_bytes(found: Inspection) -> Iterator[Finding]:
@@ -126,15 +161,13 @@ def _kind_of(reason: str) -> Kind:
     return "version" if "version" in reason else "damage"
 
 
-_Wrong: TypeAlias = "tuple[Version, Kind, str]"
-
-
 def _of_meaning(events: Iterable[Event]) -> Iterator[_Wrong]:
     entries: set[Version] = set()
     for event in events:
         version = event.originator_version
         if isinstance(event, Unrecognised):
-            yield version, "event", f"cannot be read: {event.reason}"
+            kind: Kind = "event" if event.topic in TOPICS else "unknown"
+            yield version, kind, f"cannot be read: {event.reason}"
         if isinstance(event, Entry):
             if event.parent is not None and event.parent not in entries:
                 yield version, "parent", f"its parent {event.parent} is not there"

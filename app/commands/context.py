@@ -8,6 +8,7 @@ import sys
 import click
 
 from app import bootstrap, references
+from app.damage import say_damage
 from app.i18n import _
 from app.repl.plain import plain
 from app.requests import request_for
@@ -29,6 +30,7 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
         if entry is not None:
             version = references.entry_version(conversation, entry)
         request = request_for(conversations, conversation, version)
+        say_damage(conversations, conversation_id)
     if as_json:
         body = canonical(request.body)
         # Byte for byte for programs; a person's terminal gets no control characters.

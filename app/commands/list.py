@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app import bootstrap
+from app.damage import QUICK, say_damage
 from app.errors import UnreadableConversationError
 from app.i18n import _
 from app.repl.plain import plain
@@ -61,8 +62,9 @@ def command(
     with bootstrap.conversations(chosen) as conversations:
         cwd = None if everywhere else chosen.cwd
         found = rows(conversations, cwd=cwd, search=search, archived=archived)
-    for each in found:
-        click.echo(json.dumps(_object(each)) if as_json else _line(each, everywhere=everywhere))
+        for each in found:
+            click.echo(json.dumps(_object(each)) if as_json else _line(each, everywhere=everywhere))
+            say_damage(conversations, each.id, most_bytes=QUICK)
     if not found and not as_json:
         nothing = (
             _("no conversations") if everywhere else _("no conversations here (--all shows all)")

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from app import bootstrap, references
+from app.damage import say_damage
 from app.repl.plain import plain
 from app.settings import settings
 from domain.events import Event, MessageAppended, Unrecognised
@@ -33,6 +34,7 @@ def command(store: str | None, *, reference: str, follow: bool, since: int, as_j
     """Print the events of a conversation, one a line."""
     with bootstrap.conversations(settings(store=store)) as conversations:
         conversation_id = references.conversation_id(conversations, reference)
+        say_damage(conversations, conversation_id)
         events = conversations.events_of(conversation_id, since=since)
         if follow:
             events = _following(conversations, conversation_id, since)

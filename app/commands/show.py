@@ -8,6 +8,7 @@ import sys
 import click
 
 from app import bootstrap, references
+from app.damage import say_damage
 from app.settings import settings
 from domain.projections.transcript import transcript
 
@@ -21,6 +22,7 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
     wanted, entry = references.split(reference)
     with bootstrap.conversations(settings(store=store)) as conversations:
         talk = conversations.get(references.conversation_id(conversations, wanted))
+        say_damage(conversations, talk.id)
     leaf = talk.leaf if entry is None else references.entry_version(talk, entry)
     items = transcript(talk, leaf)
     if as_json:

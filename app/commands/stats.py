@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from app import bootstrap, references
+from app.damage import say_damage
+from app.errors import AppError
 from app.i18n import _
 from app.repl.plain import plain
 from app.settings import settings
 from domain import tree
 from domain.projections.usage import by_model, own_entries, usage_of
+from infrastructure.errors import StoreError
 
 if TYPE_CHECKING:
     from domain.conversation import Conversation
@@ -30,8 +33,15 @@ def command(store: str | None, *, reference: str | None, as_json: bool) -> None:
         if reference is not None:
             ids = [references.conversation_id(conversations, reference)]
         for conversation_id in ids:
-            found = statistics(conversations.get(conversation_id))
+            try:
+                found = statistics(conversations.get(conversation_id))
+            except (StoreError, AppError) as error:
+                if reference is not None:
+                    raise
+                click.echo(f"leftfold: {plain(str(error))}", err=True)
+                continue
             click.echo(json.dumps(found) if as_json else text_of(found))
+            say_damage(conversations, conversation_id)
 
 
 def statistics(talk: Conversation) -> dict[str, object]:

@@ -114,7 +114,10 @@ async def _talk(
 
 async def _one_turn(workshop: Workshop, at_hand: OpenConversation, text: str, output: str) -> int:
     from app import one_turn  # noqa: PLC0415
+    from app.damage import QUICK, say_damage  # noqa: PLC0415 - a new conversation needs none
 
+    if not at_hand.conversation.pending_events:
+        say_damage(workshop.conversations, at_hand.id, most_bytes=QUICK)
     approver = AllowAll() if workshop.settings.yes else RefuseAll()
     agent = workshop.agent(at_hand, approver=approver, screen=one_turn.screen(output))
     return await one_turn.run(agent, at_hand, text, output)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app import bootstrap, references
+from app.damage import say_damage
 from app.i18n import _
 from app.repl.plain import plain
 from app.settings import settings
@@ -28,6 +29,7 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
     """Show the tree: ● on the way to the leaf, ○ beside it, · summarised, ◀ the leaf."""
     with bootstrap.conversations(settings(store=store)) as conversations:
         talk = conversations.get(references.conversation_id(conversations, reference))
+        say_damage(conversations, talk.id)
     for row in outline(talk):
         click.echo(json.dumps(row._asdict()) if as_json else line(row))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app import bootstrap
+from app import bootstrap, damage
 from app.i18n import _
 from app.instructions import context_files
 from app.repl.plain import one_line, plain
@@ -60,14 +60,10 @@ def about(workshop: Workshop, talk: Conversation) -> Iterator[str]:
     if talk.queue:
         waiting = "; ".join(one_line(text, 60) for text in talk.queue.values())
         yield _("Still queued, and said with your next prompt: {waiting}").format(waiting=waiting)
-    lost = sum(gap.last - gap.first + 1 for gap in talk.gaps)
-    if lost or talk.unrecognised:
-        hurt = _("{lost} events are lost, {unrecognised} cannot be read").format(
-            lost=lost, unrecognised=len(talk.unrecognised)
-        )
-        yield _("This log is damaged: {hurt}; `leftfold verify {id}` says where").format(
-            hurt=hurt, id=talk.id
-        )
+    if not talk.pending_events and (
+        said := damage.said_of(workshop.conversations, talk.id, most_bytes=damage.QUICK)
+    ):
+        yield said
     if without_call := len(orphans(talk, talk.leaf)):
         yield _("Tool results without their call, which the model does not get: {count}").format(
             count=without_call

@@ -1,0 +1,95 @@
+"""What is wrong with a log, in the words that every command says it in.
+
+What `leftfold verify` reports is said by each command that opens the log: the first finding, how
+many there are, and what to do next. Proofs of requests are left to `verify`: they say nothing of
+what can be read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from app.errors import LockedConversationError
+from app.i18n import _
+from app.repl.plain import one_line
+from app.verification import HARMLESS, findings_of
+from infrastructure.errors import LogMissingError, StoreError
+from infrastructure.jsonl import disk
+from infrastructure.mapper import LOCKED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from app.application import Conversations
+    from app.verification import Finding
+
+QUICK = 16 * 1024 * 1024
+"""Bytes of a log that are looked at in a tenth of a second, while somebody waits for a prompt."""
+
+NO_DAMAGE = (*HARMLESS, "unknown")
+"""Kinds of findings that are not called damage: nothing is lost of what a newer version wrote."""
+
+_LONGEST = 200
+
+
+def damage(
+    conversations: Conversations, conversation_id: UUID, *, most_bytes: int | None = None
+) -> tuple[Finding, ...]:
+    """Return what is wrong with a log. Nothing of one larger than *most_bytes*, nor of none.
+
+    Raises:
+        StoreError: it cannot be read at all.
+    """
+    try:
+        if most_bytes is not None and _size(conversations, conversation_id) > most_bytes:
+            return ()
+        found = findings_of(conversations, conversation_id)
+    except LogMissingError:
+        return ()
+    return tuple(finding for finding in found if finding.kind not in NO_DAMAGE)
+
+
+def sentence(conversation_id: UUID, findings: Sequence[Finding]) -> str | None:
+    """Return what to say of *findings*, and what to do next; None if there are none."""
+    if not findings:
+        return None
+    if all(LOCKED in finding.what for finding in findings):
+        return str(LockedConversationError(conversation_id, LOCKED))
+    first = next((each for each in findings if each.line is not None), findings[0])
+    place = "" if first.line is None else _("line {line}: ").format(line=first.line)
+    more = _(" (and {count:,} more)").format(count=len(findings) - 1) if len(findings) > 1 else ""
+    return _(
+        "conversation {id} is damaged: {finding}{more}; `leftfold verify {id}` says where, "
+        "`leftfold recover {id}` saves what can be saved"
+    ).format(id=conversation_id, finding=place + one_line(first.what, _LONGEST), more=more)
+
+
+def said_of(
+    conversations: Conversations, conversation_id: UUID, *, most_bytes: int | None = None
+) -> str | None:
+    """Return what is to be said of a log, also of one that cannot be read; None of a good one."""
+    try:
+        findings = damage(conversations, conversation_id, most_bytes=most_bytes)
+    except StoreError as error:
+        return one_line(str(error), _LONGEST)
+    return sentence(conversation_id, findings)
+
+
+def say_damage(
+    conversations: Conversations, conversation_id: UUID, *, most_bytes: int | None = None
+) -> None:
+    """Say on stderr what is wrong with a log, if anything is: never in the way of an answer."""
+    if said := said_of(conversations, conversation_id, most_bytes=most_bytes):
+        click.echo(f"leftfold: {said}", err=True)
+
+
+def _size(conversations: Conversations, conversation_id: UUID) -> int:
+    if conversations.store is None:
+        return 0
+    try:
+        return disk.stat(conversations.store.path_of(conversation_id)).st_size
+    except OSError:
+        return 0

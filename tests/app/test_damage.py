@@ -1,0 +1,103 @@
+"""Damage is said by each command that opens a log, in the same words, and with the next step."""
+
+import pytest
+from click.testing import CliRunner
+
+from app.cli import leftfold
+from tests.app.programs import Program
+from tests.app.test_bad_input import begin
+
+COMMANDS = (["show"], ["log"], ["tree"], ["context"], ["stats"])
+
+
+def sentence(conversation_id, first, more=""):
+    return (
+        f"leftfold: conversation {conversation_id} is damaged: {first}{more}; `leftfold verify "
+        f"{conversation_id}` says where, `leftfold recover {conversation_id}` saves what can be "
+        "saved\n"
+    )
+
+
+def in_line(number, change):
+    """Return what changes line *number* of a log by *change*."""
+
+    def hurt(data):
+        lines = data.split(b"\n")
+        lines[number - 1] = change(lines[number - 1])
+        return b"\n".join(lines)
+
+    return hurt
+
+
+DAMAGES = {
+    "a word changed by hand": (
+        in_line(5, lambda line: line.replace(b"hello", b"hallo")),
+        "line 5: the checksum disagrees: this line was changed after it was written",
+    ),
+    "no header": (in_line(1, lambda _: b"?"), "line 1: damaged header"),
+    "half a line": (in_line(5, lambda line: line[:30]), "line 5: "),
+    "a header of another format": (
+        in_line(1, lambda _: b'{"format":"other/1","id":"x"}'), "line 1: damaged header",
+    ),
+    "a lost line": (lambda data: data.replace(data.split(b"\n")[4] + b"\n", b""), "line 5: its parent 4 is"),
+    "a torn tail": (lambda data: data + b'{"v":7,"to', "line 7: torn tail"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def program(tmp_path):
+    return Program(tmp_path)
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_what_verify_reports_is_said_by_every_command(program, kind):
+    hurt, first = DAMAGES[kind]
+    other, damaged = begin(program, "fine"), begin(program, "hello", "again")
+    log = program.store / f"{damaged}.jsonl"
+    log.write_bytes(hurt(log.read_bytes()))
+
+    def run(*arguments):
+        return CliRunner().invoke(leftfold, ["--store", str(program.store), *map(str, arguments)])
+
+    assert run("verify", damaged).exit_code == 1
+    said = run("show", damaged).stderr
+    assert said.startswith(sentence(damaged, first).partition(first)[0] + first)
+    assert said == sentence(damaged, said.partition("damaged: ")[2].partition("; `")[0])
+    for command in COMMANDS:
+        assert run(*command, damaged).stderr == said, command
+    everything = (run("list", "--all"), run("stats"))
+    assert [done.stderr for done in everything] == [said, said]
+    assert all(str(other) in done.stdout for done in everything)
+
+
+def test_a_turn_says_it_on_stderr_and_goes_on(program):
+    damaged = begin(program, "hello")
+    log = program.store / f"{damaged}.jsonl"
+    log.write_bytes(log.read_bytes().replace(b"hello", b"hallo"))
+
+    done = program.run("--offline", "-c", "-p", "what did I ask you?")
+    assert (done.code, "hallo" in done.out) == (0, True)
+    assert done.err.startswith(f"leftfold: conversation {damaged} is damaged: line 5: the checks")
+
+
+def test_a_log_that_is_whole_says_nothing_nor_does_one_of_which_an_event_is_merely_unknown(program):
+    begin(program, "hello")
+    log = program.log()
+    with log.open("a") as file:
+        file.write('{"v":5,"topic":"FromTheFuture","state":{"timestamp":"2026-12-02T00:00:00Z"}}\n')
+
+    assert [program.run(name).err for name in ("list", "stats")] == ["", ""]
+    assert program.run("show", program.id()).err == ""
+
+
+def test_one_log_that_cannot_be_read_does_not_cost_the_others_their_answer(program):
+    ids = [begin(program, f"number {number}") for number in range(3)]
+    (program.store / f"{ids[0]}.jsonl").write_bytes(b"\0" * 4096)
+    newer = program.store / f"{ids[1]}.jsonl"
+    newer.write_bytes(newer.read_bytes().replace(b"leftfold/1", b"leftfold/9"))
+
+    for name in ("list", "stats"):
+        done = program.run(name)
+        assert (done.code, str(ids[2]) in done.out) == (0, True)
+        assert f"conversation {ids[0]} is damaged: no event of it can be read" in done.err
+        assert "leftfold/9" in done.err
