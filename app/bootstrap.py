@@ -229,7 +229,7 @@ class Workshop:
 
     def change_model(self, talk: Conversation, model: str) -> None:
         """Let *model* answer from here on, with as much room for answers as its window gives."""
-        from domain.compaction import Room  # noqa: PLC0415
+        from domain.limits import Room  # noqa: PLC0415
 
         room = Room.of(self.settings.context_window or LARGE_WINDOW)
         caching = is_offline(self.settings) or knows_caching()

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from app.i18n import _
 from domain.answer import Answer
 from domain.compaction import (
-    Room,
     context_tokens,
     find_cut,
     summary_requests,
     summary_text,
     written_by_model,
 )
+from domain.limits import Room
 from domain.projections.usage import added
 from infrastructure.errors import ModelError
 

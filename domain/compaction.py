@@ -21,13 +21,8 @@ if TYPE_CHECKING:
 
     from domain.conversation import Conversation
     from domain.events import Version
+    from domain.limits import Room
     from domain.raw_messages import Json, JsonObject
-
-RESERVE = 16_384
-"""Tokens of the window that are kept free for the answer."""
-
-KEEP = 20_000
-"""Tokens of the recent past that a compaction keeps as they are."""
 
 _BYTES_PER_TOKEN = 4
 _IMAGE_TOKENS = 1_600
@@ -39,29 +34,6 @@ _CUT_SHORT = ("interrupted", "failed")
 _FILES = re.compile(r"^- (read|changed): `(.+)`$", re.MULTILINE)
 _QUOTE_HEADING = "## The user's request, word for word"
 _FILES_HEADING = "## Files read and changed"
-
-
-class Room(NamedTuple):
-    """How a window of *window* tokens is used. Small windows are divided in quarters."""
-
-    window: int
-    reserve: int
-    keep: int
-
-    @classmethod
-    def of(cls, window: int) -> Room:
-        """Return how to use a *window*."""
-        return cls(window, min(RESERVE, window // 4), min(KEEP, window // 4))
-
-    @property
-    def limit(self) -> int:
-        """The largest context, in tokens, that leaves room for the answer."""
-        return self.window - self.reserve
-
-    @property
-    def summary(self) -> int:
-        """How long a summary may be, in tokens."""
-        return max(self.reserve // 2, 1)
 
 
 # -- how much ----------------------------------------------------------------------------------

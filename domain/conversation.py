@@ -23,6 +23,7 @@ from domain.errors import (
 )
 from domain.events import Entry, MessageAppended, Version
 from domain.history import History
+from domain.limits import Limits
 from domain.raw_messages import JsonObject, tool_result_message, user_message
 from domain.snapshot import FACTS, ConversationSnapshot
 from domain.text import valid, valid_json
@@ -86,6 +87,8 @@ class Conversation(BaseAggregate[UUID]):
         self.labels: dict[Version, str] = {}
         self.queue: dict[Version, str] = {}
         self.allowed: set[tuple[str, str | None]] = set()
+        self.limits: dict[str, Limits] = {}
+        self.withheld: set[tuple[str, Version, str]] = set()
         self.last_turn: events.TurnEnded | None = None
         self.gaps: list[Gap] = []
         self.unrecognised: list[events.Unrecognised] = []
@@ -158,6 +161,8 @@ class Conversation(BaseAggregate[UUID]):
             labels=self.labels,
             queue=self.queue,
             allowed=list(self.allowed),
+            limits=self.limits,
+            withheld=sorted(self.withheld),
             messages=self.message_count(),
             **{fact: getattr(self, fact) for fact in FACTS},
         )
@@ -172,6 +177,7 @@ class Conversation(BaseAggregate[UUID]):
             setattr(self, fact, getattr(snapshot, fact))
         self.labels, self.queue = dict(snapshot.labels), dict(snapshot.queue)
         self.allowed = set(snapshot.allowed)
+        self.limits, self.withheld = dict(snapshot.limits), set(snapshot.withheld)
         self._counted = snapshot.leaf, snapshot.messages
         self._history = History(since=self._version + 1, leaf=snapshot.leaf, load=load)
         return self
@@ -228,6 +234,11 @@ class Conversation(BaseAggregate[UUID]):
                 self.leaf = self._resolve(target, before=event.originator_version)
             case events.ModelChanged(model=model, max_tokens=max_tokens, caching=caching):
                 self.model, self.max_tokens, self.caching = model, max_tokens, caching
+            case events.LimitsLearned(model=model, context_window=window, max_tokens=max_tokens):
+                known = self.limits.get(model, Limits())
+                self.limits[model] = known.and_then(window, max_tokens)
+            case events.ContentWithheld(targets=targets, kinds=kinds, model=model):
+                self.withheld.update((model, each, kind) for each in targets for kind in kinds)
             case events.ThinkingLevelChanged(level=level):
                 self.thinking_level = level
             case events.InstructionsChanged():
@@ -559,6 +570,35 @@ class Conversation(BaseAggregate[UUID]):
             raise InvalidCommandError("An answer needs at least one token.")
         if (model, max_tokens, caching) != (self.model, self.max_tokens, self.caching):
             self._trigger(events.ModelChanged, model=model, max_tokens=max_tokens, caching=caching)
+
+    def learn_limits(
+        self, model: str, *, context_window: int | None = None, max_tokens: int | None = None
+    ) -> None:
+        """Record what the server of *model* said of its limits; nothing if it is known already."""
+        known = self.limits.get(model, Limits())
+        if known.and_then(context_window, max_tokens) != known:
+            self._trigger(
+                events.LimitsLearned,
+                model=model,
+                context_window=context_window,
+                max_tokens=max_tokens,
+            )
+
+    def withhold(self, targets: Sequence[Version], kinds: Sequence[str], *, reason: str) -> None:
+        """Send no blocks of these *kinds* of the entries *targets* to today's model any more.
+
+        Raises:
+            UnknownEntryError: one of *targets* is not an entry.
+        """
+        for target in targets:
+            self._require_entry(target)
+        self._trigger(
+            events.ContentWithheld,
+            targets=tuple(targets),
+            kinds=tuple(map(valid, kinds)),
+            model=self.model or "",
+            reason=reason,
+        )
 
     def change_thinking_level(self, level: str) -> None:
         """Let the model think as hard as *level* says from here on; recorded if it differs."""

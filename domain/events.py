@@ -89,6 +89,32 @@ class ModelChanged(Event, frozen=True, kw_only=True):
     caching: bool = False
 
 
+class LimitsLearned(Event, frozen=True, kw_only=True):
+    """The server of *model* said how many tokens it takes in, or lets it answer with; or a guess.
+
+    None is nothing new. It holds for that model from here on.
+    """
+
+    TOPIC = "LimitsLearned"
+    model: str
+    context_window: int | None = None
+    max_tokens: int | None = None
+
+
+class ContentWithheld(Event, frozen=True, kw_only=True):
+    """Blocks of the *kinds* in the entries *targets* are not sent to *model* from here on.
+
+    It refused them, and said *reason*. A kind is a type of blocks: image, document, thinking, or
+    one that this program does not know.
+    """
+
+    TOPIC = "ContentWithheld"
+    targets: tuple[Version, ...]
+    kinds: tuple[str, ...]
+    model: str
+    reason: str = ""
+
+
 class ThinkingLevelChanged(Event, frozen=True, kw_only=True):
     """How hard the model thinks from here on: off, low, medium, high, xhigh or max."""
 
@@ -270,6 +296,30 @@ class MessageAppended(Entry, frozen=True, kw_only=True):
         return {"role": role, "content": f"(unreadable: {text})"}
 
 
+class SummaryStep(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One request for a summary: its digest, and its *answer* where the next request holds it."""
+
+    digest: str
+    answer: str = ""
+
+
+class SummaryRequests(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The requests behind a summary, with what they cannot be rebuilt without.
+
+    They were made from the path to *leaf* as the log was at *version*, by the version *projection*
+    of the projection. *is_whole*: the request was the conversation's own, and asked for the summary
+    at its end. Else the past was told in pieces that fit a *window* of so many tokens.
+    """
+
+    version: Version
+    leaf: Version
+    window: int
+    projection: str
+    steps: tuple[SummaryStep, ...]
+    focus: str = ""
+    is_whole: bool = False
+
+
 class Compacted(Entry, frozen=True, kw_only=True):
     """Everything before *first_kept* is represented by *summary* from here on."""
 
@@ -281,6 +331,7 @@ class Compacted(Entry, frozen=True, kw_only=True):
     model: str | None = None
     usage: JsonObject | None = None
     reason: str = ""
+    asked: SummaryRequests | None = None
 
 
 class BranchSummarized(Entry, frozen=True, kw_only=True):
@@ -292,6 +343,7 @@ class BranchSummarized(Entry, frozen=True, kw_only=True):
     summary: str
     model: str | None = None
     usage: JsonObject | None = None
+    asked: SummaryRequests | None = None
 
 
 class NoteAppended(Entry, frozen=True, kw_only=True):
@@ -325,6 +377,8 @@ TOPICS: MappingProxyType[str, type[Event]] = MappingProxyType(
             BranchSummarized,
             NoteAppended,
             ModelChanged,
+            LimitsLearned,
+            ContentWithheld,
             ThinkingLevelChanged,
             InstructionsChanged,
             ApprovalDecided,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime  # noqa: TC003 - msgspec reads the annotations
 
 from domain.events import Event, Forked, InstructionsChanged, TurnEnded, Version
+from domain.limits import Limits  # noqa: TC001 - the same
 
 
 class ConversationSnapshot(Event, frozen=True, kw_only=True):
@@ -16,7 +17,7 @@ class ConversationSnapshot(Event, frozen=True, kw_only=True):
     *messages* counts those on the path to the leaf.
     """
 
-    TOPIC = "ConversationSnapshot/1"
+    TOPIC = "ConversationSnapshot/2"
     created_on: datetime
     cwd: str | None
     name: str | None
@@ -31,6 +32,8 @@ class ConversationSnapshot(Event, frozen=True, kw_only=True):
     labels: dict[Version, str]
     queue: dict[Version, str]
     allowed: list[tuple[str, str | None]]
+    limits: dict[str, Limits]
+    withheld: list[tuple[str, Version, str]]
     last_turn: TurnEnded | None
     messages: int
 

@@ -118,6 +118,27 @@ def model(name=MODEL, max_tokens=1000, **more):
     return event(events.ModelChanged, model=name, max_tokens=max_tokens, **more)
 
 
+def learned(name=MODEL, *, context_window=None, max_tokens=None, **more):
+    return event(
+        events.LimitsLearned,
+        model=name,
+        context_window=context_window,
+        max_tokens=max_tokens,
+        **more,
+    )
+
+
+def withheld(targets, kinds=("image",), *, model=MODEL, reason="", **more):
+    return event(
+        events.ContentWithheld,
+        targets=tuple(targets),
+        kinds=tuple(kinds),
+        model=model,
+        reason=reason,
+        **more,
+    )
+
+
 def thinking_level(level, **more):
     return event(events.ThinkingLevelChanged, level=level, **more)
 

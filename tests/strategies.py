@@ -158,6 +158,11 @@ def _body(role, content):
     return {"role": role, "content": content}
 
 
+KINDS = st.sampled_from(
+    ["image", "document", "thinking", "redacted_thinking", "server_tool_use", "hologram", "text",
+     "tool_use", "tool_result", ""]
+)  # fmt: skip
+
 # -- events --------------------------------------------------------------------------------------
 
 versions = st.integers(-1, 20)
@@ -206,6 +211,13 @@ facts = st.one_of(
     st.builds(
         lambda m, n, c: b.model(m, n, caching=c), MODELS, st.integers(-1, 10**6), st.booleans()
     ),
+    st.builds(
+        lambda m, w, n: b.learned(m, context_window=w, max_tokens=n),
+        MODELS,
+        st.none() | st.integers(-1, 10**5),
+        st.none() | st.integers(-1, 10**5),
+    ),
+    st.builds(b.withheld, st.lists(versions, max_size=9), st.lists(KINDS, max_size=3)),
     st.builds(b.thinking_level, st.sampled_from(["off", "low", "max", "", "banana"])),
     st.builds(b.instructions, TEXTS, _odd_tools),
     st.builds(b.queued, TEXTS),

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from pydantic import Field
 
+from domain.images import HEADER_BYTES, Image, identify
 from infrastructure.errors import ToolError
 from infrastructure.tools.files import open_regular, resolve
-from infrastructure.tools.images import HEADER_BYTES, Image, identify
 from infrastructure.tools.output import MAX_BYTES, MAX_LINES, ToolOutput, size
 from infrastructure.tools.tool import Arguments, Tool
 

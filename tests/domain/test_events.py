@@ -13,7 +13,7 @@ TABLE = {
     "Started", "Forked", "MessageAppended", "Compacted", "BranchSummarized", "NoteAppended",
     "ModelChanged", "ThinkingLevelChanged", "InstructionsChanged", "ToolStarted", "PromptQueued",
     "PromptWithdrawn", "TurnEnded", "LeafMoved", "LabelChanged", "Renamed", "Archived",
-    "ApprovalDecided",
+    "ApprovalDecided", "LimitsLearned", "ContentWithheld",
 }  # fmt: skip
 """The table of the design, section 3, and what issue 6 adds to it: decisions are events."""
 

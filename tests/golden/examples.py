@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from uuid import UUID
 
+import msgspec
 from eventsourcing.persistence import JSONTranscoder
 
 from domain import events
@@ -15,6 +16,13 @@ from infrastructure.mapper import ConversationMapper
 from tests import builders as b
 
 FILE = Path(__file__).with_name("events.jsonl")
+ASKED = events.SummaryRequests(
+    version=9,
+    leaf=8,
+    window=4000,
+    projection="p2",
+    steps=(events.SummaryStep("c1:00", "so far"), events.SummaryStep("c1:01")),
+)
 USAGE = {"input_tokens": 12, "output_tokens": 3, "cache_read_input_tokens": 7}
 
 FULL = [
@@ -70,6 +78,14 @@ LATER = [
     b.approved("toolu_1"),
     b.approved("toolu_2", "always", command="ls"),
     b.approved("toolu_3", "no", tool="write", reason="not there"),
+    b.learned("m", context_window=8192, max_tokens=2048),
+    b.learned("m"),
+    b.withheld([3, 5], ["image", "document"], reason="Could not process image"),
+    b.withheld([], []),
+    b.compacted("s", first_kept=3, parent=None, asked=ASKED),
+    b.branch_summarized(
+        "s", left=1, parent=None, asked=msgspec.structs.replace(ASKED, is_whole=True, focus="é")
+    ),
 ]
 
 EXAMPLES = b.numbered(*FULL, *BARE, *LATER)

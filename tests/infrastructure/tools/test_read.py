@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.tools.images import identify
+from domain.images import identify
 from infrastructure.tools.output import MAX_BYTES
 
 
