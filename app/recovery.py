@@ -24,6 +24,7 @@ from domain.conversation import OUTCOME_UNKNOWN, Conversation
 from domain.events import TOPICS, Entry, MessageAppended, Unrecognised
 from domain.projections.digests import Digests
 from domain.text import decoded, valid
+from infrastructure.jsonl import disk
 from infrastructure.jsonl import line as lines_
 from infrastructure.mapper import LOCKED
 
@@ -165,7 +166,7 @@ class _Salvage:
         else:
             found = conversations.store.inspect(conversation_id)
             self._take_events(self._event_of(line) for line in found.lines)
-            self._take_damages(found, found.path.read_bytes())
+            self._take_damages(found, disk.contents(found.path))
         self.items = sorted(self._found, key=lambda item: item[:2])
 
     @property

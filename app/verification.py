@@ -16,6 +16,7 @@ from domain.events import TOPICS, Entry, MessageAppended, Unrecognised
 from domain.projections.context import PROJECTION
 from domain.projections.digests import Digests
 from infrastructure.errors import LogMissingError, StoreError
+from infrastructure.jsonl import disk
 from infrastructure.jsonl.notification_log import MAGIC, RECORD
 from infrastructure.jsonl.store import SUFFIX, TRASH
 
@@ -216,7 +217,8 @@ def check_order(store: Store) -> OrderReport:
     reads it next. It may be the only witness of a log that is lost, though.
     """
     try:
-        data = store.notifications.path.read_bytes()
+        disk.require_folder(store.notifications.path.parent)
+        data = disk.contents(store.notifications.path)
     except FileNotFoundError:
         return OrderReport(0, ())
     except OSError as error:

@@ -24,7 +24,7 @@ from prompt_toolkit.styles import Style
 from app.i18n import _
 from app.repl.completion import is_completable
 from domain.text import valid
-from infrastructure.jsonl.disk import make_folder
+from infrastructure.jsonl import disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -218,7 +218,8 @@ def _continuation(width: int, _line: int, _wraps: int) -> str:
 class PrivateHistory(FileHistory):
     """A history file that others cannot read, made when something is typed.
 
-    A home that cannot be written costs the history, nothing else.
+    A home that cannot be written costs the history, nothing else; what is no file of this user
+    (a link, a pipe) is left alone.
     """
 
     def __init__(self, path: Path) -> None:
@@ -228,6 +229,7 @@ class PrivateHistory(FileHistory):
     def load_history_strings(self) -> Iterable[str]:
         """Return what was typed, newest first."""
         try:
+            disk.close(disk.open_read(self._path))  # it is a file of ours: it can be opened
             return [valid(text) for text in super().load_history_strings()]
         except OSError:
             return []
@@ -235,8 +237,8 @@ class PrivateHistory(FileHistory):
     def store_string(self, string: str) -> None:
         """Append *string*."""
         with suppress(OSError):
-            make_folder(self._path.parent)
-            os.close(os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
+            disk.make_folder(self._path.parent)
+            disk.close(disk.open_or_create(self._path))
             super().store_string(valid(string))
 
 

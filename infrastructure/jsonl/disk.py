@@ -12,6 +12,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat as modes
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,18 +26,72 @@ _NO_LOCKS_HERE = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno
 _NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES})
 
 
+_SAFELY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+
+_NO_FILE = {
+    errno.ELOOP: "it is a symbolic link, and left alone",
+    errno.EMLINK: "it is a symbolic link, and left alone",  # what BSDs say of it
+    errno.ENXIO: "it is no regular file, and left alone",
+}
+"""What `open` says of a link, and of a socket or a pipe without a reader."""
+
+
 class LocksUnsupportedError(OSError):
     """This file system has no kernel locks (some NFS, case F7)."""
 
 
+class NotOurFileError(OSError):
+    """Something in a store that is no regular file, or no folder, of this user: it is left alone.
+
+    A store may be copied in from anywhere. A link in it names a file that its owner never meant,
+    a pipe would never answer, and what belongs to somebody else changes when they please.
+    """
+
+
 def open_read(path: Path) -> int:
-    """Open *path* for reading only."""
-    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    """Open *path*, a regular file of this user, for reading only.
+
+    Raises:
+        NotOurFileError: It is something else.
+    """
+    return _opened(path, os.O_RDONLY)
 
 
 def open_append(path: Path) -> int:
-    """Open the existing *path* for reading and for writing at its end."""
-    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+    """Open the existing *path*, a regular file of this user, to read it and write at its end.
+
+    Raises:
+        NotOurFileError: It is something else.
+    """
+    return _opened(path, os.O_RDWR | os.O_APPEND)
+
+
+def open_folder(path: Path) -> int:
+    """Open the folder *path*. It may be a link: where the store is, its person decides."""
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _opened(path: Path, flags: int) -> int:
+    try:
+        fd = os.open(path, flags | _SAFELY)
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            raise NotOurFileError(error.errno, _NO_FILE[error.errno]) from error
+        raise
+    try:
+        status = os.fstat(fd)
+        if not modes.S_ISREG(status.st_mode):
+            raise NotOurFileError(errno.EINVAL, _NO_FILE[errno.ENXIO])
+        _require_ours(status)
+    except BaseException:
+        close(fd)
+        raise
+    return fd
+
+
+def _require_ours(status: os.stat_result) -> None:
+    if status.st_uid != os.geteuid():
+        raise NotOurFileError(errno.EPERM, "it belongs to somebody else, and is left alone")
 
 
 def create(path: Path) -> int:
@@ -44,6 +99,14 @@ def create(path: Path) -> int:
     fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     os.fchmod(fd, 0o600)
     return fd
+
+
+def open_or_create(path: Path) -> int:
+    """Open *path* as `open_append` does, or create it."""
+    try:
+        return create(path)
+    except FileExistsError:
+        return open_append(path)
 
 
 def close(fd: int) -> None:
@@ -68,6 +131,19 @@ def read(fd: int, length: int, offset: int) -> bytes:
         parts.append(data)
         missing -= len(data)
     return b"".join(parts)
+
+
+def contents(path: Path) -> bytes:
+    """Return all bytes of *path*, a regular file of this user.
+
+    Raises:
+        NotOurFileError: It is something else.
+    """
+    fd = open_read(path)
+    try:
+        return read(fd, stat_fd(fd).st_size, 0)
+    finally:
+        close(fd)
 
 
 def write(fd: int, data: bytes) -> int:
@@ -110,8 +186,8 @@ def truncate(fd: int, size: int) -> None:
 
 
 def stat(path: Path | str) -> os.stat_result:
-    """Return the status of *path*; a text costs less."""
-    return os.stat(path)  # noqa: PTH116 - the seam, and half the price of Path.stat
+    """Return the status of *path*, of a link itself; a text costs less."""
+    return os.lstat(path)
 
 
 def position(fd: int) -> int:
@@ -154,10 +230,35 @@ def make_folder(path: Path, *, durable: bool = False) -> None:
         sync_folder(path.parent)
 
 
+def require_folder(path: Path) -> None:
+    """Make sure that *path*, a folder inside a store, is one of this user, or is not there.
+
+    Raises:
+        NotOurFileError: It is a link, or something else.
+    """
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return
+    if not modes.S_ISDIR(status.st_mode):
+        raise NotOurFileError(errno.ENOTDIR, f"{path.name} is no folder, and left alone")
+    _require_ours(status)
+
+
+def make_inner_folder(path: Path, *, durable: bool = False) -> None:
+    """Create *path*, a folder inside a store, as `make_folder` does.
+
+    Raises:
+        NotOurFileError: It is there, and is a link, or something else.
+    """
+    make_folder(path, durable=durable)
+    require_folder(path)
+
+
 def sync_folder(path: Path) -> None:
     """Make the names in the folder *path* durable, where the system lets us."""
     try:
-        fd = open_read(path)
+        fd = open_folder(path)
         try:
             sync(fd)
         finally:

@@ -71,8 +71,8 @@ class Lease:
         """
         path = store / ".leases" / str(conversation)
         try:
-            disk.make_folder(path.parent)
-            fd = _open_or_create(path)
+            disk.make_inner_folder(path.parent)
+            fd = disk.open_or_create(path)
         except OSError as error:
             raise WriteError(path, error) from error
         try:
@@ -103,13 +103,6 @@ class Lease:
 
     def __exit__(self, *_: object) -> None:
         self.release()
-
-
-def _open_or_create(path: Path) -> int:
-    try:
-        return disk.create(path)
-    except FileExistsError:
-        return disk.open_append(path)
 
 
 def _sign(fd: int, program: str) -> None:

@@ -218,6 +218,7 @@ class NotificationLog:
             return
         if self._fd is None or (status.st_dev, status.st_ino) != self._identity:
             self._forget()
+            disk.require_folder(self._folder)
             self._fd = _open(self.path)
             status = disk.stat_fd(self._fd)
             self._identity = status.st_dev, status.st_ino
@@ -239,8 +240,8 @@ class NotificationLog:
         """Hold the lock of the folder, which may be made, deleted and made anew at any time."""
         while True:
             if self._folder_fd is None:
-                disk.make_folder(self._folder)
-                self._folder_fd = disk.open_read(self._folder)
+                disk.make_inner_folder(self._folder)
+                self._folder_fd = disk.open_folder(self._folder)
                 status = disk.stat_fd(self._folder_fd)
                 self._folder_identity = status.st_dev, status.st_ino
             locked = locks.acquire(self._folder_fd, self._folder)

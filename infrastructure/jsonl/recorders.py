@@ -18,7 +18,8 @@ from eventsourcing.persistence import (
     TrackingRecorder,
 )
 
-from infrastructure.errors import StoreError
+from infrastructure.errors import ReadError, StoreError
+from infrastructure.jsonl import disk
 from infrastructure.jsonl.log_file import Anchor  # noqa: TC001 - msgspec reads the annotations
 from infrastructure.jsonl.store import Store, as_uuid
 from infrastructure.jsonl.subscription import JSONLSubscription
@@ -101,6 +102,7 @@ class JSONLSnapshotRecorder(JSONLAggregateRecorder):
     def insert_events(  # noqa: D102
         self, stored_events: Sequence[StoredEvent], **_: Any
     ) -> Sequence[int] | None:
+        self._require_folder()
         self.store.insert_unordered([self._anchored(stored) for stored in stored_events])
         return None
 
@@ -115,12 +117,20 @@ class JSONLSnapshotRecorder(JSONLAggregateRecorder):
     ) -> Sequence[StoredEvent]:
         found: list[StoredEvent | None] = []
         with suppress(StoreError):
+            self._require_folder()
             lines = self.select_lines(originator_id, gt=gt, lte=lte, desc=desc, limit=limit)
             found = [self._checked(originator_id, line) for line in lines]
             if not all(found):
                 lines = self.select_lines(originator_id, gt=gt, lte=lte, desc=desc)
                 found = [self._checked(originator_id, line) for line in lines]
         return [stored for stored in found if stored is not None][:limit]
+
+    def _require_folder(self) -> None:
+        """Raise `ReadError` if the folder leads elsewhere: a store may be copied in."""
+        try:
+            disk.require_folder(self.store.path)
+        except OSError as error:
+            raise ReadError(self.store.path, error) from error
 
     def _anchored(self, stored: StoredEvent) -> StoredEvent:
         anchor = None

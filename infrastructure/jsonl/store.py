@@ -109,7 +109,7 @@ class Store:
         """Yield the ids of all logs by name, each with the status of its file."""
         for conversation, entry in self._named():
             with contextlib.suppress(FileNotFoundError):
-                yield conversation, entry.stat()
+                yield conversation, entry.stat(follow_symlinks=False)
 
     def logs(self) -> list[LogFile]:
         """Return all logs by name."""
@@ -332,7 +332,7 @@ class Store:
         """Hold the lock of the folder: nobody else creates a log in it."""
         try:
             disk.make_folder(self.path, durable=self.durable)
-            fd = disk.open_read(self.path)
+            fd = disk.open_folder(self.path)
         except OSError as error:
             raise WriteError(self.path, error) from error
         try:
@@ -407,7 +407,8 @@ class Store:
             del self._logs[conversation]
             folder = self.path / TRASH
             try:
-                disk.make_folder(folder, durable=self.durable)
+                disk.make_inner_folder(folder, durable=self.durable)
+                disk.require_folder(self.path / SNAPSHOTS)
                 taken = {entry.name for entry in disk.files(folder)}
                 name = f"{conversation}{SUFFIX}"
                 names = (name if n == 0 else f"{name}.{n}" for n in itertools.count())

@@ -131,10 +131,7 @@ class TrackingLog:
                 return self._fd
             self.close()
             disk.make_folder(self.path.parent, durable=self._store.durable)
-            try:
-                self._fd = disk.create(self.path)
-            except FileExistsError:
-                self._fd = disk.open_append(self.path)
+            self._fd = disk.open_or_create(self.path)
             if self._store.durable:
                 disk.sync_folder(self.path.parent)
         except OSError as error:

@@ -11,6 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, Self
 
 from domain.text import valid, valid_json
+from infrastructure.jsonl import disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -213,6 +214,7 @@ class _SideFile:
         for part in [*reversed(folder.parents), folder]:
             if not part.is_dir():
                 part.mkdir(mode=0o700, exist_ok=True)
+        disk.require_folder(folder)
         stem = re.sub(r"[^A-Za-z0-9_-]", "_", self.context.tool_use_id)[:64] or "output"
         for number in count(1):
             path = folder / (f"{stem}.txt" if number == 1 else f"{stem}-{number}.txt")

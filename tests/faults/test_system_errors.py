@@ -282,17 +282,6 @@ def test_a_program_that_has_no_file_descriptors_left(fast_folder):
     assert Store(fast_folder / "store").inspect(history.A).damages == []
 
 
-def test_a_log_on_a_device_that_is_full(fast_folder):
-    folder = fast_folder / "store"
-    folder.mkdir()
-    (folder / f"{history.A}.jsonl").symlink_to("/dev/full")
-    recorders = history.Recorders(folder)
-
-    with pytest.raises(WriteError, match="No space left"):
-        recorders.process.insert_events([event(history.A, 1, "no room")])
-    recorders.close()
-
-
 @pytest.fixture
 def mounted(fast_folder):
     """A small disk of its own: 64 KiB."""

@@ -1,0 +1,1 @@
+"""What an attacker may bring: stores, logs, projects. docs/trust.md says which test holds what."""
