@@ -215,10 +215,10 @@ class Agent:
 
         try:
             async for event in self._model.stream(request):
+                if event["type"] == "retry":  # what came of the attempt before is void
+                    self._lost, answer = added(self._lost, answer.usage), Answer()
                 answer.apply(event)
                 self._screen.streamed(event)
-            if not answer.is_complete:
-                raise ModelError("the answer ended early", kind="incomplete_answer")
         except (ModelError, asyncio.CancelledError) as stopped:
             if answer.kept_if_cut_short:
                 why = "failed" if isinstance(stopped, ModelError) else "interrupted"

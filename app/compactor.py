@@ -179,9 +179,10 @@ class Compactor:
         answer = Answer()
         try:
             async for event in self._model.stream(request):
-                answer.apply(event)
                 if event["type"] == "retry":  # the summary itself is not for the screen
                     self._screen.streamed(event)
+                    self.unrecorded, answer = added(self.unrecorded, answer.usage), Answer()
+                answer.apply(event)
         finally:
             self.unrecorded = added(self.unrecorded, answer.usage)
         text = "\n".join(raw["text"] for raw in answer.content if raw.get("type") == "text")

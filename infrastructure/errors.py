@@ -25,6 +25,7 @@ Every `StoreError` carries the path it is about. ``OSError`` never leaves this p
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from eventsourcing.persistence import (
@@ -35,6 +36,8 @@ from eventsourcing.persistence import (
     PersistenceError,
     ProgrammingError,
 )
+
+from infrastructure.secrets import redacted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,27 +161,53 @@ class WriteError(StoreError, OperationalError):
 class ModelError(Exception):
     """There is no answer from the model, or it broke off.
 
+    Its text has passed `infrastructure.secrets.redacted`: *message*, and the *advice* what to do.
+
     Attributes:
+        reason: The text without the advice.
         kind: What the API or the transport calls it (``overloaded_error``, ``ReadTimeout`` …).
         status: The HTTP status, if there was one.
         request_id: The API's name for the request, if it said one.
+        is_passing: Whether the same request may get an answer a moment later.
+        retry_after: How many seconds the server asks to wait.
         is_overflow: Whether the request was longer than the model's window.
+        context_window: The window that the server named, in tokens.
+        requested_tokens: How long the request was, as the server counted.
+        max_tokens: The longest answer that the server allows, where more was asked for.
     """
 
     def __init__(
         self,
         message: str,
         *,
+        advice: str = "",
         kind: str = "model_error",
         status: int | None = None,
         request_id: str | None = None,
+        is_passing: bool = False,
+        retry_after: float | None = None,
         is_overflow: bool = False,
+        context_window: int | None = None,
+        requested_tokens: int | None = None,
+        max_tokens: int | None = None,
     ) -> None:
-        super().__init__(message)
-        self.is_overflow = is_overflow
+        self.reason = redacted(message)
+        super().__init__(redacted(f"{message}: {advice}") if advice else self.reason)
         self.kind = kind
         self.status = status
         self.request_id = request_id
+        self.is_passing = is_passing
+        self.retry_after = retry_after
+        self.is_overflow = is_overflow
+        self.context_window = context_window
+        self.requested_tokens = requested_tokens
+        self.max_tokens = max_tokens
+
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether the server refused the request in words that say nothing of a limit."""
+        refusals = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
+        return self.status in refusals and not self.is_overflow and self.max_tokens is None
 
 
 class ToolError(Exception):

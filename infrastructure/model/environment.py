@@ -20,13 +20,39 @@ CREDENTIALS = (
 )
 """The environment variables with which the SDK can sign a request."""
 
+_AROUND = "\ufeff\u200b\u200c\u200d\u2060\x00"
+_QUOTES = ('""', "''")
+
+
+def cleaned(value: str | None) -> str | None:
+    """Return *value* without what a file or a shell has left around it; None if nothing is left.
+
+    White space of every kind (a key out of a file with CRLF), a byte order mark, and quotes.
+    """
+    text = value or ""
+    while True:
+        inner = text.strip().strip(_AROUND)
+        if inner[:1] + inner[1:][-1:] in _QUOTES:
+            inner = inner[1:-1]
+        if inner == text:
+            return text or None
+        text = inner
+
 
 def has_credentials() -> bool:
     """Whether the environment has something to sign requests with."""
-    return any(os.environ.get(name) for name in CREDENTIALS)
+    return any(cleaned(os.environ.get(name)) for name in CREDENTIALS)
+
+
+def base_url() -> str | None:
+    """Return the address of the API, unchecked; None where the environment names none."""
+    return cleaned(os.environ.get("ANTHROPIC_BASE_URL"))
 
 
 def knows_caching() -> bool:
     """Whether the server keeps the beginnings of requests: Anthropic's does, others may not."""
-    host = urlsplit(os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com").hostname
+    try:
+        host = urlsplit(base_url() or "https://api.anthropic.com").hostname
+    except ValueError:  # no address at all: the first request says so
+        return False
     return host is not None and (host == "anthropic.com" or host.endswith(".anthropic.com"))

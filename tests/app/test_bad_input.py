@@ -54,7 +54,7 @@ def test_one_conversation_survives_every_failure_of_the_model(tmp_path):
     failures = [
         ("a wrong key", [refuse(401, "invalid\x1b[2J key")], "check ANTHROPIC_API_KEY"),
         ("an answer that ends early", [reply("Half an answer", finished=False)], "ended early"),
-        ("an unknown model", [refuse(404, "model: nope")], "(model: nope): check --model"),
+        ("an unknown model", [refuse(404, "model: nope")], "model: nope): check --model"),
         ("too many requests", [refuse(429, retry_after=SOON)] * 4, "too many requests ("),
         ("an overload", [refuse(529, retry_after=SOON)] * 4, "overloaded ("),
         ("a connection that breaks", [reply("Half again", drop_after=4)], "connection broke"),

@@ -7,7 +7,7 @@ from email.utils import format_datetime
 import pytest
 
 from infrastructure.errors import ModelError
-from infrastructure.model import client
+from infrastructure.model import retrying
 from infrastructure.model.client import AnthropicModel
 from tests.server import ScriptedServer, hang_up, refuse, reply
 
@@ -78,7 +78,7 @@ def test_after_three_retries_it_fails():
 
 
 def test_a_connection_that_breaks_before_the_answer_is_made_again(monkeypatch):
-    monkeypatch.setattr(client.random, "uniform", lambda *_: 0.0)
+    monkeypatch.setattr(retrying.random, "uniform", lambda *_: 0.0)
     events, error, requests = asked(hang_up(), reply("Hi."))
 
     assert error is None
@@ -88,18 +88,29 @@ def test_a_connection_that_breaks_before_the_answer_is_made_again(monkeypatch):
 
 
 def test_what_to_do_is_said_when_nothing_is_tried_any_more(monkeypatch):
-    monkeypatch.setattr(client.random, "uniform", lambda *_: 0.0)
+    monkeypatch.setattr(retrying.random, "uniform", lambda *_: 0.0)
     events, error, _ = asked(*[refuse(529, "Overloaded")] * 4)
 
-    assert {event["reason"] for event in events} == {"the API is overloaded (Overloaded)"}
-    assert str(error) == "the API is overloaded (Overloaded): try again in a moment"
+    assert {event["reason"] for event in events} == {
+        "the API is overloaded (HTTP 529, overloaded_error: Overloaded)"
+    }
+    assert str(error) == f"{error.reason}: try again in a moment"
 
 
 @pytest.mark.parametrize(
     ("refusal", "said"),
     [
-        (refuse(400, "no such thing"), "the API refused the request (no such thing)"),
-        (refuse(401, "no"), "the API refused the key (no): check ANTHROPIC_API_KEY"),
+        (
+            refuse(400, "no such thing"),
+            (
+                "the API refused the request (HTTP 400, invalid_request_error: no such thing): "
+                "go back with /tree, or choose another model"
+            ),
+        ),
+        (
+            refuse(401, "no"),
+            "the API refused the key (HTTP 401, authentication_error: no): check ANTHROPIC_API_KEY",
+        ),
     ],
 )
 def test_a_refusal_says_that_it_is_one(refusal, said):
@@ -109,7 +120,7 @@ def test_a_refusal_says_that_it_is_one(refusal, said):
 
 
 def test_an_answer_that_has_begun_is_not_asked_for_again():
-    events, error, requests = asked(reply("Hi there.", drop_after=3), reply("never"))
+    events, error, requests = asked(reply("Hi there.", drop_after=4), reply("never"))
 
     assert error is not None
     assert retries(events) == []
@@ -148,8 +159,8 @@ def test_a_date_means_the_seconds_until_then():
     soon = datetime.now(UTC)  # noqa: TID251
     soon += timedelta(seconds=60)
 
-    assert 50 < client._seconds(format_datetime(soon, usegmt=True)) <= 60
-    assert client._seconds("Wed, 21 Oct 2015 07:28:00 GMT") == 0
-    assert client._seconds("2.5") == 2.5
-    assert client._seconds("nan") is None
-    assert client._seconds("soon") is None
+    assert 50 < retrying.retry_after(format_datetime(soon, usegmt=True)) <= 60
+    assert retrying.retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    assert retrying.retry_after("2.5") == 2.5
+    assert retrying.retry_after("nan") is None
+    assert retrying.retry_after("soon") is None

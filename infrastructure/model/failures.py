@@ -1,0 +1,201 @@
+"""Failures of a request, made ours: what failed in plain words, of which kind, and what to do."""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from domain.text import valid
+from infrastructure.errors import ModelError
+from infrastructure.model.limits import limits
+from infrastructure.model.retrying import retry_after
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LONGEST = 600
+_AGAIN = frozenset({408, 409, 425, 429})
+_NEVER_AGAIN = frozenset({501, 505, 511})
+_AGAIN_KINDS = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
+_SERVER_ERRORS, _FIRST_REFUSAL, _FIRST_REDIRECT = 500, 400, 300
+_KINDS_OF_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+_WORDS = {
+    400: ("the API refused the request", "go back with /tree, or choose another model"),
+    401: ("the API refused the key", "check ANTHROPIC_API_KEY"),
+    402: ("the API wants to be paid", "check the account that ANTHROPIC_API_KEY belongs to"),
+    403: ("the API does not allow this", "check what the key may do, and ANTHROPIC_BASE_URL"),
+    404: (
+        "the API does not know this model or address",
+        "check --model, MODEL_ID and ANTHROPIC_BASE_URL",
+    ),
+    413: ("the request is too large for the API", "make room with /compact, or start with /new"),
+    429: ("too many requests", "wait a little and try again"),
+    529: ("the API is overloaded", "try again in a moment"),
+}
+_MARKUP = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.IGNORECASE | re.DOTALL)
+
+
+def refusal(
+    body: Any,
+    *,
+    status: int | None,
+    headers: Mapping[str, str],
+    asked_for: int | None = None,
+) -> ModelError:
+    """Return what an error response means: its parsed *body*, or its text, its status and headers.
+
+    *status* is that of the error, also where it came in a stream that began well; *asked_for* is
+    the request's ``max_tokens``.
+    """
+    kind = _kind(body)
+    status = status if status and status >= _FIRST_REDIRECT else _KINDS_OF_STATUS.get(kind or "")
+    what, advice = _words(status)
+    label = ", ".join(part for part in (f"HTTP {status}" if status else "", kind or "") if part)
+    named = limits(body, status=status, asked_for=asked_for)
+    wait = retry_after(str(headers.get("retry-after") or ""))
+    if wait and wait > _LONG_WAIT:
+        advice = f"it asks to wait {wait:,.0f} seconds"
+    return ModelError(
+        f"{what} ({': '.join(part for part in (label, words_of(body)) if part)})",
+        advice=advice,
+        kind=kind or _kind_of(status),
+        status=status,
+        request_id=headers.get("request-id") or headers.get("x-request-id"),
+        is_passing=not (named.is_overflow or named.max_tokens) and _is_passing(status, kind),
+        retry_after=wait,
+        is_overflow=named.is_overflow,
+        context_window=named.context_window,
+        requested_tokens=named.requested_tokens,
+        max_tokens=named.max_tokens,
+    )
+
+
+_LONG_WAIT = 60
+
+
+def _words(status: int | None) -> tuple[str, str]:
+    """Return what an error of *status* is, and what to do about it."""
+    if status in _WORDS:
+        return _WORDS[status]
+    if status is None or status >= _SERVER_ERRORS:
+        return "the API failed", "try again in a moment"
+    if status >= _FIRST_REFUSAL:
+        return _WORDS[HTTPStatus.BAD_REQUEST]
+    return "the API answered with a redirection", "check ANTHROPIC_BASE_URL"
+
+
+def _is_passing(status: int | None, kind: str | None) -> bool:
+    if status is None:
+        return kind in _AGAIN_KINDS
+    return status in _AGAIN or (status >= _SERVER_ERRORS and status not in _NEVER_AGAIN)
+
+
+def _kind(body: Any) -> str | None:
+    error = body.get("error", body) if isinstance(body, dict) else None
+    kind = error.get("type") if isinstance(error, dict) else None
+    return kind if isinstance(kind, str) and kind != "error" else None
+
+
+def _kind_of(status: int | None) -> str:
+    return next((kind for kind, of in _KINDS_OF_STATUS.items() if of == status), "api_error")
+
+
+def words_of(body: Any) -> str:
+    """Return what *body*, parsed or not, says to a person: one line, without markup."""
+    if isinstance(body, str):
+        text = _MARKUP.sub(" ", body) if body.lstrip()[:1] == "<" else body
+    else:
+        text = _message(body) or ("" if body is None else json.dumps(body, ensure_ascii=False))
+    text = " ".join(valid(text).split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _message(body: Any) -> str:
+    """Return the message of an error *body*, wherever servers put it."""
+    match body:
+        case str(text):
+            return text
+        case [first, *_]:
+            return _message(first)
+        case dict():
+            keys = ("error", "message", "msg", "detail", "details", "error_description", "errors")
+            return next(filter(None, (_message(body.get(key)) for key in keys)), "")
+        case _:
+            return ""
+
+
+def sdk_failure(error: Any, anthropic: Any, httpx2: Any, request: dict[str, Any]) -> ModelError:
+    """Return what *error*, any that the SDK or its transport raised, means for a person."""
+    if isinstance(error, anthropic.APIStatusError):
+        return refusal(
+            error.body,
+            status=error.status_code,
+            headers=error.response.headers,
+            asked_for=request.get("max_tokens"),
+        )
+    cause = error.__cause__ if isinstance(error, anthropic.APIConnectionError) else error
+    kind = type(cause or error).__name__
+    text = words_of(str(cause or "") or str(error)) or kind
+    if isinstance(cause, httpx2.LocalProtocolError | UnicodeEncodeError):
+        return ModelError(
+            f"the request cannot be sent ({text})",
+            advice="check ANTHROPIC_CUSTOM_HEADERS and ANTHROPIC_API_KEY",
+            kind=kind,
+        )
+    if certificate := _certificate_problem(cause):
+        return ModelError(
+            f"the API's certificate is not trusted ({certificate})",
+            advice="SSL_CERT_FILE or SSL_CERT_DIR may name the authority that signed it",
+            kind="certificate_error",
+        )
+    if isinstance(error, anthropic.APIConnectionError):
+        address = str(error.request.url.copy_with(path="/", query=None)).rstrip("/")
+        return ModelError(
+            f"no connection to the API at {address} ({text})",
+            advice=f"check the network{_of_proxy(cause, httpx2)}, and ANTHROPIC_BASE_URL if it "
+            "is set",
+            kind=type(error).__name__,
+            is_passing=not isinstance(cause, httpx2.UnsupportedProtocol | httpx2.InvalidURL),
+        )
+    if isinstance(error, httpx2.HTTPError):
+        # After the first byte the SDK lets the transport's own errors through (trap 3).
+        return ModelError(
+            f"the connection broke in the middle of the answer ({text})",
+            advice="say so again, or `go on`",
+            kind=kind,
+            is_passing=True,
+        )
+    # No credentials (a TypeError), a file of theirs that is not there, a request that cannot be
+    # encoded (case Z5): what no server has seen.
+    return ModelError(f"the request could not be made ({text})", kind=kind)
+
+
+def _of_proxy(cause: Any, httpx2: Any) -> str:
+    return (
+        ", the proxy (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY)"
+        if (isinstance(cause, httpx2.ProxyError))
+        else ""
+    )
+
+
+def _certificate_problem(error: BaseException | None) -> str | None:
+    """Return why the server's certificate is not trusted, if that is what *error* came from."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return error.verify_message
+        error = error.__cause__ or error.__context__
+    return None

@@ -1,0 +1,196 @@
+"""What a refusal says of limits that only the server knows, in anybody's words.
+
+No server names its limits in one way. So a refusal is read for what it means: is it the request
+that is too long, or the answer that was asked for? Which number is the limit, and which was asked?
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FLAGS = re.IGNORECASE | re.DOTALL
+_NUMBER = (
+    r"[`'\"\[(*=:]*(?<![\w.])(\d{1,3}(?:[,_]\d{3})+|\d+)(?![\w]|\.\d|[,_]\d)"
+    r"(?!\s*(?:bytes|[kmg]i?b\b|pixels|px|pages|images|characters|chars|messages|seconds|minutes))"
+)
+_NEAR = r"[^\d.;]{0,60}?"
+
+_ANSWER = re.compile(
+    r"max_?(?:(?:output|completion|new|generated)_?)?tokens|(?:output|completion|maximum) tokens",
+    _FLAGS,
+)
+"""The length of the answer that was asked for, as parameter or in words."""
+
+_REQUEST = re.compile(
+    r"prompt|context(?![ _]?management)|input(?! should)|conversation|history|length of the"
+    r"|messages? (?:is|are|length|to)|request (?:is |was )?too (?:long|large|big)"
+    r"|request (?:has |contains )?exceed|tokens in (?:the )?request|token (?:limit|count)"
+    r"|tokens (?:is|are) too|too many tokens|(?:model|total|sequence) length"
+    r"|上下文|输入|提示词|对话",
+    _FLAGS,
+)
+_TOO_MUCH = re.compile(
+    r"too (?:long|large|big|many)|exceed|overflow|longer than|larger than|greater than|more than"
+    r"|maximum|at most|over the|limit|does(?: not|n't) fit|reduce|out of (?:room|context)|<=|>"
+    r"|should be \[|range|max(?:imum)?[_ -]?(?:seq|model|total|context|input)"
+    r"|超|过长|太长|上限",
+    _FLAGS,
+)
+_OVERFLOW_CODES = re.compile(
+    r"context_length_exceeded|context_window_exceeded|exceed_context_size|prompt_too_long"
+    r"|context_limit_exceeded|input_too_long|string_above_max_context|tokens_limit_reached",
+    _FLAGS,
+)
+_TOKENS = re.compile(
+    r"token|context|prompt|input (?:is|was|length|size)|length|上下文|输入|提示词", _FLAGS
+)
+_RATE = re.compile(
+    r"rate[ _-]?limit|per (?:minute|hour|day|second)|\b[tr]p[md]\b|quota|balance|credit|billing",
+    _FLAGS,
+)
+_NO_TOKENS = re.compile(
+    r"image|document|pdf|pages|pixels|dimension|media|base64|tool_use|tool_result|schema"
+    r"|tools\.\d|thinking|signature|cache_control",
+    _FLAGS,
+)
+"""What is limited by other measures than the window."""
+
+_LIMIT_WORDS = (
+    r"max\w*|limit\w*|at most|up to|allowed|allows|less than or equal to|no more than"
+    r"|context (?:length|size|window)|supports?|上限|最大|限制"
+)
+_LIMITS = tuple(
+    re.compile(pattern, _FLAGS)
+    for pattern in (
+        rf"\[\s*\d+\s*,\s*{_NUMBER}",
+        rf"(?:to|and)\s+{_NUMBER}\s*\((?:ex|in)clusive\)",
+        rf"(?:>|<=|≤)\s*{_NUMBER}",
+        rf"(?:{_LIMIT_WORDS}){_NEAR}{_NUMBER}",
+        rf"{_NUMBER}[- ]?(?:tokens?)?[\s(:]{{0,3}}(?:maximum|max\b|limit)",
+        rf"(?:exceeds?|longer than|larger than|greater than|over|less than){_NEAR}{_NUMBER}",
+    )
+)
+"""Where the number of a limit stands, the surest places first."""
+
+_ANY = re.compile(_NUMBER, _FLAGS)
+_SUM = re.compile(r"(\d+)\s*\+\s*(\d+)\s*>")
+
+_WINDOW_KEYS = (
+    "n_ctx", "context_window", "context_length", "max_context_length", "max_model_len",
+    "max_input_tokens", "token_limit",
+)  # fmt: skip
+_ASKED_KEYS = ("n_prompt_tokens", "prompt_tokens", "requested_tokens", "input_tokens", "requested")
+_SMALLEST_WINDOW = 256
+_MOST_TEXTS, _LONGEST_TEXT = 200, 8_000
+_NO_REFUSAL_OF_LENGTH = frozenset({401, 402, 403, 404, 408, 409})
+_TOO_LARGE, _TOO_MANY_REQUESTS = 413, 429
+
+
+class Limits(NamedTuple):
+    """What a refusal names.
+
+    *is_overflow*: the request is longer than the model's window. *context_window* is that window,
+    *requested_tokens* what was sent, *max_tokens* the longest answer that may be asked for; each is
+    None where no number is named.
+    """
+
+    is_overflow: bool = False
+    context_window: int | None = None
+    requested_tokens: int | None = None
+    max_tokens: int | None = None
+
+
+def limits(body: Any, *, status: int | None = None, asked_for: int | None = None) -> Limits:
+    """Return what the *body* of a refusal means; *asked_for* is the request's ``max_tokens``."""
+    said = "\n".join(dict.fromkeys(islice(_texts(body), _MOST_TEXTS)))[:_LONGEST_TEXT]
+    if _is_about_answer(said):
+        limit = _first(said, _LIMITS, lambda n: 0 < n < (asked_for or n + 1))
+        if limit is not None:
+            is_exclusive = re.search(rf"{limit}\s*\(exclusive\)", said) is not None
+            return Limits(max_tokens=limit - is_exclusive)
+    if not _is_overflow(said, status):
+        return Limits()
+    if _RATE.search(said):  # a limit per minute that no waiting raises: it is no window
+        return Limits(is_overflow=True)
+    window = _number_at(body, _WINDOW_KEYS) or _first(
+        said, _LIMITS, lambda n: n >= _SMALLEST_WINDOW
+    )
+    return Limits(
+        is_overflow=True,
+        context_window=window,
+        requested_tokens=_requested(body, said, window or _SMALLEST_WINDOW),
+    )
+
+
+def _is_about_answer(said: str) -> bool:
+    """Whether it is the answer alone that may not be as long as was asked for."""
+    if not _ANSWER.search(said) or _OVERFLOW_CODES.search(said):
+        return False
+    return not re.search(
+        r"prompt|context (?:length|limit|size|window)|input(?:s\b| length| tokens?)|messages\b",
+        said,
+        _FLAGS,
+    )
+
+
+def _is_overflow(said: str, status: int | None) -> bool:
+    if status in _NO_REFUSAL_OF_LENGTH:
+        return False
+    if status == _TOO_LARGE or _OVERFLOW_CODES.search(said):
+        return True
+    if status == _TOO_MANY_REQUESTS or _RATE.search(said) or _NO_TOKENS.search(said):
+        return False
+    return all(part.search(said) for part in (_REQUEST, _TOO_MUCH, _TOKENS))
+
+
+def _requested(body: Any, said: str, window: int) -> int | None:
+    """Return how long the request was: the number that is above the *window*."""
+    if parts := _SUM.search(said):
+        return int(parts[1]) + int(parts[2])
+    return _number_at(body, _ASKED_KEYS) or _first(said, (_ANY,), lambda n: n > window)
+
+
+def _first(said: str, patterns: tuple[re.Pattern[str], ...], is_possible: Any) -> int | None:
+    """Return the first number at one of these places that *is_possible*."""
+    for pattern in patterns:
+        for match in pattern.finditer(said):
+            number = int(re.sub(r"[,_]", "", match[1]))
+            if is_possible(number):
+                return number
+    return None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text of a JSON-like *value*, keys too: a name may stand in one."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for key, inner in value.items():
+                if isinstance(inner, int):
+                    yield f"{key}: {inner}"
+                yield from _texts(inner)
+        case list():
+            for inner in value:
+                yield from _texts(inner)
+
+
+def _number_at(value: Any, keys: tuple[str, ...]) -> int | None:
+    """Return the number under one of *keys*, however deep it stands."""
+    match value:
+        case dict():
+            for key in keys:
+                number = value.get(key)
+                if isinstance(number, int) and number >= _SMALLEST_WINDOW:
+                    return number
+            inner = list(value.values())
+        case list():
+            inner = value
+        case _:
+            return None
+    return next(filter(None, (_number_at(item, keys) for item in inner)), None)

@@ -1,0 +1,102 @@
+"""Which variables hold secrets, and the one gate that keeps secrets out of texts.
+
+Whatever text of an error is shown, printed as JSON or recorded passes `redacted`: texts of servers
+and libraries quote keys, headers and addresses, whole or in part.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NAMES = re.compile(
+    r"key(?!board|map|chain)|token|secret|passw|passphrase|credential|_auth\b|authorization|"
+    r"cookie|custom_headers|signing|private",
+    re.IGNORECASE,
+)
+_NO_SECRETS = re.compile(r"_file$|_path$|_dir$|tokens|tokenizers|_url$|_sock$", re.IGNORECASE)
+
+_SHORTEST = 6
+"""A value of fewer characters is no secret, and many a word."""
+
+_LONG, _PIECE = 16, 8
+"""Of a long secret so many characters in a row are a part of it, and no chance."""
+
+HIDDEN = "[secret]"
+_SHAPES = (
+    re.compile(r"(?<![A-Za-z0-9])(?:sk|pk|rk)-[\w*.…-]{4,}"),
+    re.compile(
+        r"(?<![A-Za-z0-9])(?:gh[pousr]_|github_pat_|glpat-|xox[a-z]-|AKIA|ASIA|AIza)[\w-]{8,}"
+    ),
+    re.compile(r"eyJ[\w-]{6,}\.[\w-]+(?:\.[\w-]*)?"),
+    re.compile(r"(?<=\bBearer )[^\s'\"<>,;]+|(?<=\bBasic )[A-Za-z0-9+/=]{8,}", re.IGNORECASE),
+    re.compile(r"(?<=x-api-key)(['\"]?\s*[:=]\s*b?['\"]?)(?!\[)[^\s'\"<>,;}]+", re.IGNORECASE),
+    re.compile(
+        r"(?<=authorization)(['\"]?\s*[:=]\s*b?['\"]?)(?!Bearer|Basic|\[)[^\s'\"<>,;}]+",
+        re.IGNORECASE,
+    ),
+)
+_USERINFO = re.compile(r"(?<=://)[^\s/@'\"<>]*:?[^\s/'\"<>]*@")
+_QUERY = re.compile(r"([?&;](\w[\w.-]*)=)([^&\s'\"<>#;]+)")
+
+
+def is_secret(name: str) -> bool:
+    """Whether the environment variable *name* holds a secret, or a program would think so."""
+    return _NAMES.search(name) is not None and _NO_SECRETS.search(name) is None
+
+
+_remembered: dict[str, str] = {}
+
+
+def remember(environment: Mapping[str, str]) -> None:
+    """Keep the secrets of *environment* in mind, also when it no longer holds them."""
+    for name, value in environment.items():
+        if is_secret(name):
+            _remembered.update(dict.fromkeys(_forms(value), name))
+
+
+def redacted(text: str) -> str:
+    """Return *text* without secrets: a variable's value is replaced by the variable's name."""
+    remember(os.environ)
+    for value, name in sorted(_remembered.items(), key=lambda item: -len(item[0])):
+        if value in text:
+            text = text.replace(value, f"[{name}]")
+        if len(value) >= _LONG and not re.search(r"\s|://", value):
+            text = _without_pieces(text, value, name)
+    text = _USERINFO.sub(f"{HIDDEN}@", text)
+    text = _QUERY.sub(_without_value, text)
+    for shape in _SHAPES:
+        text = shape.sub(lambda match: "".join((*match.groups(), HIDDEN)), text)
+    return text
+
+
+def _forms(value: str) -> set[str]:
+    """Return *value* as a text may quote it: stripped, escaped, each header of several lines."""
+    whole = value.strip()
+    lines = [line.partition(":")[2].strip() for line in whole.splitlines() if ":" in line]
+    forms = {value, whole, *lines, quote(whole, safe=""), whole.encode("unicode_escape").decode()}
+    return {form for form in forms if len(form) >= _SHORTEST}
+
+
+def _without_pieces(text: str, value: str, name: str) -> str:
+    """Return *text* without what is a long piece of *value*: servers quote ends of keys."""
+    index = 0
+    while index + _PIECE <= len(text):
+        end = index + _PIECE
+        if text[index:end] not in value:
+            index += 1
+            continue
+        while end < len(text) and text[index : end + 1] in value:
+            end += 1
+        text = f"{text[:index]}[{name}]{text[end:]}"
+        index += len(name) + 2
+    return text
+
+
+def _without_value(match: re.Match[str]) -> str:
+    return f"{match[1]}{HIDDEN}" if is_secret(match[2]) else match[0]
