@@ -1,0 +1,222 @@
+"""What a refusal says of limits, in the words of many servers; and what says nothing of them."""
+
+import pytest
+
+from infrastructure.model.limits import Limits, limits
+
+OVERFLOWS = [
+    ("prompt is too long: 210000 tokens > 200000 maximum", 200000, 210000),
+    ("Your request exceeded model token limit: 262144 (requested: 291351)", 262144, 291351),
+    ("prompt token count of 9000 exceeds the limit of 8192", 8192, 9000),
+    (
+        "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (5000 in the messages, 4000 in the completion). Please reduce the length of the messages or completion.",
+        8192,
+        9000,
+    ),
+    (
+        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens. Please reduce the length of the messages.",
+        8192,
+        9001,
+    ),
+    (
+        "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length or `max_tokens` and try again",
+        200000,
+        210000,
+    ),
+    ("Input is too long for requested model.", None, None),
+    (
+        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        1048576,
+        1200000,
+    ),
+    (
+        {
+            "error": {
+                "code": 400,
+                "message": "the request exceeds the available context size, try increasing it",
+                "type": "exceed_context_size_error",
+                "n_prompt_tokens": 9211,
+                "n_ctx": 4096,
+            }
+        },
+        4096,
+        9211,
+    ),
+    (
+        "request (9211 tokens) exceeds the available context size (4096 tokens), try increasing it",
+        4096,
+        9211,
+    ),
+    (
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 20 `max_new_tokens`",
+        4096,
+        5000,
+    ),
+    (
+        "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+        131072,
+        537812,
+    ),
+    ("Please reduce the length of the messages or completion.", None, None),
+    (
+        "Prompt contains 33000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+        32768,
+        33000,
+    ),
+    ("Range of input length should be [1, 30720]", 30720, None),
+    ("输入长度超过最大限制 8192 tokens", 8192, None),
+    (
+        "The number of tokens to keep from the initial prompt is greater than the context length",
+        None,
+        None,
+    ),
+    ("input length exceeds maximum context length", None, None),
+    (
+        "Requested token count exceeds the model's maximum context length of 32768 tokens. You requested a total of 40000 tokens: 39000 tokens from the input messages and 1000 tokens for the completion.",
+        32768,
+        40000,
+    ),
+    ("conversation is too long: 250,000 tokens, the limit is 200,000", 200000, 250000),
+    ("too many tokens: total of 140000 tokens exceeds 131072", 131072, 140000),
+    ("context_length_exceeded", None, None),
+    (
+        "'max_tokens' or 'max_completion_tokens' is too large: 30000. This model's maximum context length is 32768 tokens and your request has 5000 input tokens (30000 > 32768 - 5000).",
+        32768,
+        None,
+    ),
+    (
+        {
+            "type": "error",
+            "error": {
+                "type": "invalid_request_error",
+                "message": "Bad",
+                "details": {"error_code": "context_length_exceeded"},
+            },
+        },
+        None,
+        None,
+    ),
+    ("model_context_window_exceeded", None, None),
+    ("The prompt (10240 tokens) does not fit into the context window (8192)", 8192, 10240),
+    (
+        "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        None,
+        None,
+    ),
+    ("tokens in request more than max tokens allowed: 9000 > 8192", 8192, 9000),
+    ("Request too large: 9000 tokens, maximum 8192", 8192, 9000),
+]
+"""What was said, the window that it names, and how long the request was."""
+
+TOO_LONG_ANSWERS = [
+    (
+        "max_tokens: 16384 > 8192, which is the maximum allowed number of output tokens for claude-3-5-sonnet",
+        8192,
+    ),
+    (
+        "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the `context_window` for this model",
+        8192,
+    ),
+    (
+        "max_tokens is too large: 16384. This model supports at most 4096 completion tokens, whereas you provided 16384.",
+        4096,
+    ),
+    ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8192),
+    ("Range of max_tokens should be [1, 8192]", 8192),
+    (
+        "Invalid 'max_tokens': integer above maximum value. Expected a value <= 4096, but got 16384 instead.",
+        4096,
+    ),
+    (
+        "The maximum tokens you requested exceeds the model limit of 4096. Try again with a maximum tokens value that is less than 4096.",
+        4096,
+    ),
+    (
+        "Unable to submit request because it has a maxOutputTokens value of 16384 but the supported range is from 1 (inclusive) to 8193 (exclusive). Update the value and try again.",
+        8192,
+    ),
+    ("max_tokens must be at most 8192", 8192),
+    (
+        {
+            "detail": [
+                {
+                    "type": "less_than_equal",
+                    "loc": ["body", "max_tokens"],
+                    "msg": "Input should be less than or equal to 8192",
+                    "input": 16384,
+                    "ctx": {"le": 8192},
+                }
+            ]
+        },
+        8192,
+    ),
+    ("max_tokens (16384) exceeds the model's limit of 8192", 8192),
+    ("max_tokens: 16,384 > 8,192", 8192),
+    ("16384 is above the maximum number of output tokens (8192)", 8192),
+    ("max_tokens cannot exceed 8192", 8192),
+    ("max_tokens should not be greater than 8192, got 16384", 8192),
+]
+OTHER_REFUSALS = [
+    "max_tokens must be greater than thinking.budget_tokens",
+    "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes",
+    "A maximum of 100 PDF pages may be provided.",
+    "tools.0.name: String should have at most 64 characters",
+    "messages: text content blocks must be non-empty",
+    "This request would exceed your organization's rate limit of 30,000 input tokens per minute",
+    "Your credit balance is too low to access the Anthropic API.",
+    "Could not process image",
+    "max_tokens: Field required",
+    "tool_use ids were found without tool_result blocks",
+    "messages.1.content.0.thinking: signature is invalid",
+    "no such thing",
+    "model: nope",
+    "temperature: range: 0..1",
+    "system: text content blocks must contain non-whitespace text",
+    "messages: roles must alternate between user and assistant",
+    "messages: first message must use the user role",
+    "prompt_caching: A maximum of 4 blocks with cache_control may be provided. Found 5.",
+    "This model does not support assistant message prefill. The conversation must end with a user message.",
+]
+
+
+@pytest.mark.parametrize("status", [400, 413, 422, 500, None])
+@pytest.mark.parametrize(("said", "window", "requested"), OVERFLOWS)
+def test_an_overflow_is_recognised_by_what_it_means(said, window, requested, status):
+    named = limits(said, status=status, asked_for=16384)
+
+    assert named.is_overflow
+    assert (named.context_window, named.requested_tokens) == (window, requested)
+
+
+@pytest.mark.parametrize(("said", "most"), TOO_LONG_ANSWERS)
+def test_the_longest_answer_that_is_allowed_is_taken_from_the_words(said, most):
+    assert limits(said, status=400, asked_for=16384) == Limits(max_tokens=most)
+
+
+@pytest.mark.parametrize("said", OTHER_REFUSALS)
+def test_what_is_refused_for_other_reasons_names_no_limit(said):
+    assert limits(said, status=400, asked_for=16384) == Limits()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "Bad", "details": {"reason": "prompt is too long: 9 > 8 tokens"}}},
+        {"detail": [{"loc": ["body"], "msg": "context length exceeded"}]},
+        {"error": "context_length_exceeded"},
+        "<html><body>input exceeds the maximum context length</body></html>",
+    ],
+)
+def test_it_may_stand_anywhere_in_the_response(body):
+    assert limits(body, status=400).is_overflow
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 429])
+def test_a_refusal_of_another_status_is_no_overflow(status):
+    assert not limits("too many input tokens: the limit is 30000", status=status).is_overflow
+
+
+def test_a_limit_above_what_was_asked_for_changes_nothing():
+    said = "max_tokens must be less than or equal to 32000"
+
+    assert limits(said, status=400, asked_for=16384) == Limits()
