@@ -6,7 +6,7 @@ operations on inodes and folders; `states` plays a prefix of them and yields wha
 if the power fails right then:
 
 * bytes that were not synced: missing, torn anywhere, or zero-filled where they should be;
-* a cut that was not synced: done or not;
+* a cut that was not synced: done or not, also when the file has grown again since;
 * names (created, renamed, removed) whose folder was not synced: there or not, up to any of them.
 
 Whatever was synced is there in every state.
@@ -84,6 +84,11 @@ class Recording:
 class _File:
     synced: bytes = b""
     content: bytes = b""
+    cut: list = field(default_factory=list)  # what it was before each cut since the last sync
+
+    def uncut(self):
+        """What it may be if a cut was not done: the old end, under what was written since."""
+        return [self.content + before[len(self.content) :] for before in self.cut] + self.cut
 
 
 @dataclass
@@ -128,7 +133,9 @@ class Disk:
             case ("write", key, data):
                 self.inodes[key].content += data
             case ("truncate", key, size):
-                self.inodes[key].content = self.inodes[key].content[:size]
+                file = self.inodes[key]
+                file.cut.append(file.content)
+                file.content = file.content[:size]
             case ("sync", key):
                 self._sync(self.inodes[key])
             case ("rename", source, target):
@@ -140,7 +147,7 @@ class Disk:
 
     def _sync(self, inode):
         if isinstance(inode, _File):
-            inode.synced = inode.content
+            inode.synced, inode.cut = inode.content, []
         else:
             inode.synced, inode.pending = inode.names(None), []
 
@@ -172,7 +179,7 @@ class Disk:
         self.play(operation)
         namings = list(self._namings())
         for names in namings:
-            for content in (self._full(), self._least()):
+            for content in (self._full(), self._least(), *self._with_a_cut_undone()):
                 yield self._materialised(content, names)
         if key:
             for left in _torn(before, self.inodes[key].content):
@@ -190,10 +197,16 @@ class Disk:
     def _least(self):
         return {key: file.synced for key, file in self._files().items()}
 
+    def _with_a_cut_undone(self):
+        for key, file in self._files().items():
+            for content in file.uncut():
+                yield {**self._full(), key: content}
+
     def _mixed(self, chance):
         mixed = {}
         for key, file in self._files().items():
-            left = [file.content, file.synced]
+            left = [file.content, file.synced, *file.uncut()]
+            left += [chance.choice(list(_torn(file.synced, before))) for before in file.cut]
             if file.content != file.synced:
                 left += chance.sample(list(_torn(file.synced, file.content)), 1)
             mixed[key] = chance.choice(left)
