@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from app.configuration import USERS_OWN, Keys, choices
+from app.configuration import Keys, choices
 from app.errors import UsageError
 from app.settings import TOOL_NAMES, VARIABLES, settings, talk_settings
 from domain.conversation import THINKING_LEVELS
@@ -116,11 +116,26 @@ def test_variables_are_read_as_what_they_stand_for(files, monkeypatch):
 # -- an untrusted project --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", [*USERS_OWN, "api_key", "base_url", "anthropic_api_key"])
-def test_a_project_can_say_nothing_that_only_its_user_may(files, key):
-    files[1].write_text(f'{key} = "x"')
+@pytest.mark.parametrize(
+    ("key", "value"), [("yes", "true"), ("store", '"/srv/logs"'), ("durability", '"os"')]
+)
+def test_a_project_can_say_nothing_that_only_its_user_may(files, key, value):
+    """The user's own file may say the same: it is not the value that is refused."""
+    user, project = files
+    user.write_text(f"{key} = {value}")
+    talk_settings()
+    project.write_text(f"{key} = {value}")
 
-    with pytest.raises(UsageError, match=key):
+    with pytest.raises(UsageError, match=f"'{key}' is for the user's own settings"):
+        talk_settings()
+
+
+@pytest.mark.parametrize("key", ["api_key", "base_url", "anthropic_api_key"])
+@pytest.mark.parametrize("file", [0, 1], ids=["user", "project"])
+def test_keys_and_addresses_are_no_settings(files, file, key):
+    files[file].write_text(f'{key} = "x"')
+
+    with pytest.raises(UsageError, match=f"no setting '{key}'"):
         talk_settings()
 
 
@@ -224,6 +239,21 @@ def test_commands_that_look_at_logs_know_the_store_of_the_user_file(files, tmp_p
     files[0].write_text("store = 5")
     with pytest.raises(UsageError, match=r"settings\.toml: store has to be text"):
         settings()
+
+
+@pytest.mark.parametrize("more", ["", "yes = false\n"], ids=["read plainly", "checked"])
+def test_the_environment_wins_over_the_user_file_whichever_way_that_is_read(
+    files, monkeypatch, tmp_path, more
+):
+    files[0].write_text(f'{more}store = "{tmp_path}/file"\ndurability = "fsync"\nmodel = "file"')
+    monkeypatch.setenv("LEFTFOLD_STORE", str(tmp_path / "variable"))
+    monkeypatch.setenv("LEFTFOLD_DURABILITY", "os")
+    monkeypatch.setenv("MODEL_ID", "variable")
+
+    for found in (settings(), talk_settings()):
+        assert found.store == tmp_path / "variable"
+        assert found.environment["LEFTFOLD_DURABILITY"] == "os"
+        assert found.default_model == "variable"
 
 
 def test_config_shows_each_value_and_where_it_comes_from(tmp_path):
