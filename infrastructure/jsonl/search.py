@@ -2,7 +2,9 @@
 
 The versions rise through the file, so it is its own index: a version is found by binary search
 over byte offsets, the last events by reading backwards. Whenever that meets anything out of the
-ordinary, the whole file is read instead: the answer never depends on the way it was found.
+ordinary, the whole file is read instead: the answer does not depend on the way it was found. Only
+where another history with the same versions was written into the file, which nothing but a hand
+does, a part of it may be read where the whole would tell that the other one is longer.
 """
 
 from __future__ import annotations
@@ -45,13 +47,9 @@ def scan(
 def between(fd: int, size: int, gt: int | None, lte: int | None) -> list[Line]:
     """Return at least the believed lines above *gt* and up to *lte*."""
     start = _seek(fd, size, gt) if gt is not None else 0
-    # What comes first is believed if a search for where it ends finds that versions rise.
-    if start == 0 and (lte is None or _seek(fd, size, lte) is None):
-        start = None
     if start is not None:
         found = scan(fd, start, size, lte=lte)
-        is_there = start == 0 or (found.lines and found.lines[0].version <= (gt or 0))
-        if found.clean and is_there:
+        if found.clean or (start == 0 and lte is None):
             return found.lines
     return scan(fd, 0, size).lines
 
