@@ -15,6 +15,7 @@ import msgspec
 from eventsourcing.domain import BaseAggregate
 
 from domain import events
+from domain.calls import Call, calls_of
 from domain.errors import (
     HistoryLostError,
     InvalidCommandError,
@@ -389,8 +390,20 @@ class Conversation(BaseAggregate[UUID]):
     # -- questions -----------------------------------------------------------------------------
 
     def open_calls(self) -> tuple[ToolUseBlock, ...]:
-        """Return the calls of the newest assistant message that have no result yet, in order."""
+        """Return the calls of the newest assistant message that have no result yet, in order.
+
+        Calls that cannot be run are not among them: see `faulty_calls`.
+        """
         return self._newest_calls()[1]
+
+    def faulty_calls(self) -> tuple[Call, ...]:
+        """Return the calls of the newest assistant message that nobody can run.
+
+        Their results, which say why, are the context's to make: none can be recorded for them.
+        """
+        answer = self._newest_answer(self.leaf)
+        blocks = [] if answer is None else answer.said.blocks
+        return tuple(call for call in calls_of(blocks) if call.fault)
 
     def _newest_calls(self) -> tuple[Version, tuple[ToolUseBlock, ...]]:
         """Return the newest assistant message on the path, and its calls without a result."""
@@ -400,20 +413,17 @@ class Conversation(BaseAggregate[UUID]):
                 continue
             said = entry.said
             if said.role == "assistant":
-                open_calls: dict[str, ToolUseBlock] = {}
-                if not {call["id"] for call in said.tool_uses} <= answered:
-                    for call in entry.view.tool_uses:  # which may run: typed, and validated
-                        if call.id not in answered:
-                            open_calls.setdefault(call.id, call)
-                return entry.originator_version, tuple(open_calls.values())
+                calls = [call for call in calls_of(said.blocks) if not call.fault]
+                open_calls = [call.raw for call in calls if call.id not in answered]
+                return entry.originator_version, _typed(open_calls)
             answered.update(result["tool_use_id"] for result in said.tool_results)
         return 0, ()
 
-    def _newest_answer(self, leaf: Version | None) -> Version | None:
+    def _newest_answer(self, leaf: Version | None) -> MessageAppended | None:
         """Return the newest assistant message on the path to *leaf*."""
         for entry in self.backwards(leaf):
             if isinstance(entry, MessageAppended) and entry.said.role == "assistant":
-                return entry.originator_version
+                return entry
         return None
 
     def was_started(self, call: ToolUseBlock) -> bool:
@@ -428,7 +438,8 @@ class Conversation(BaseAggregate[UUID]):
         """
         starts = self._reach(asked_at).started_tools.get(tool_use_id, [])
         lost = [gap.leaf for gap in self.gaps if gap.first > asked_at]
-        started = any(self._newest_answer(leaf) == asked_at for leaf in (*starts, *lost))
+        answers = (self._newest_answer(leaf) for leaf in (*starts, *lost))
+        started = any(answer and answer.originator_version == asked_at for answer in answers)
         return OUTCOME_UNKNOWN if started else NEVER_STARTED
 
     # -- commands ------------------------------------------------------------------------------
@@ -776,6 +787,15 @@ class Conversation(BaseAggregate[UUID]):
     def _require_open(self, tool_use_id: str) -> None:
         if all(call.id != tool_use_id for call in self.open_calls()):
             raise UnknownCallError(tool_use_id)
+
+
+def _typed(calls: Sequence[JsonObject]) -> tuple[ToolUseBlock, ...]:
+    """Return *calls*, which may run, typed and validated."""
+    if not calls:
+        return ()
+    from domain.messages import ToolUseBlock  # noqa: PLC0415 - pydantic is not needed to fold
+
+    return tuple(map(ToolUseBlock.model_validate, calls))
 
 
 def _nothing(_first: Version, _last: Version) -> Sequence[events.Event]:

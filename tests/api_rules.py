@@ -6,9 +6,13 @@ test proves nothing. Rules marked (ours) are stricter than the API, because the 
 
 import base64
 import binascii
+import contextlib
+import io
 import json
 import math
 import re
+
+import PIL.Image
 
 CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,128}")  # the length is ours
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
@@ -30,6 +34,7 @@ USER_BLOCKS = {
 RESULT_BLOCKS = ("text", "image", "document", "search_result", "tool_reference", "browser_state")
 MAX_BREAKPOINTS = 4
 MIN_BUDGET = 1024
+MOST_PIXELS, MANY, MANY_PIXELS = 8000, 20, 2000
 
 
 def violations(request):
@@ -40,7 +45,7 @@ def violations(request):
         f"{where}: {what}"
         for rule in (
             _top_level, _values, _system, _tools, _tool_choice, _thinking_parameter, _output_config,
-            _cache_control, _roles, _contents, _call_ids, _pairing,
+            _cache_control, _roles, _contents, _call_ids, _pairing, _media,
         )
         for where, what in rule(request)
     ]  # fmt: skip
@@ -468,6 +473,53 @@ def _pairing(request):
 def _unanswered(where, calls):
     for call in calls:
         yield where, f"the call {call!r} has no result in the next message"
+
+
+# Images and documents: https://docs.claude.com/en/docs/build-with-claude/vision and …/pdf-support
+
+
+def _media(request):
+    """What the API publishes about single media, and about all of them together."""
+    media = list(_all_media(request))
+    images = [block for _, block in media if block.get("type") == "image"]
+    largest = MANY_PIXELS if len(images) > MANY else MOST_PIXELS
+    pages = total = 0
+    for where, block in media:
+        data = _decoded(block)
+        total += len(data) * 4 // 3
+        if block.get("type") == "document":
+            pages += len(re.findall(rb"/Type\s*/Page\b", data)) if data[:4] == b"%PDF" else 0
+        elif len(data) * 4 // 3 > 5 * 2**20:
+            yield where, "has more than 5 MB"
+        elif max(_pixels(data)) > largest:
+            yield where, f"is larger than {largest} pixels, with {len(images)} images in all"
+    for what, count, most in (("media", len(media), 100), ("pages", pages, 100)):
+        if count > most:
+            yield "messages", f"{count} {what}, at most {most} are allowed"
+    if total > 30 * 2**20:
+        yield "messages", f"{total} bytes of media: a request may have 32 MB"
+
+
+def _all_media(request):
+    for where, _, block in _all_blocks(request):
+        content = block.get("content")
+        parts = content if isinstance(content, list) else []
+        for part in [block, *parts]:
+            if isinstance(part, dict) and part.get("type") in ("image", "document"):
+                yield where, part
+
+
+def _decoded(block):
+    source = block.get("source")
+    data = source.get("data", "") if isinstance(source, dict) else ""
+    is_coded = isinstance(source, dict) and source.get("type") == "base64"
+    return base64.b64decode(data) if is_coded and _is_base64(data) else str(data).encode()
+
+
+def _pixels(data):
+    with contextlib.suppress(OSError, PIL.Image.DecompressionBombError):
+        return PIL.Image.open(io.BytesIO(data)).size
+    return (0, 0)
 
 
 # Small things.

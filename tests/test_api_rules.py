@@ -1,9 +1,12 @@
 """Every rule of `api_rules` has a request that breaks it and a request that keeps it."""
 
 import ast
+import base64
 import copy
+import io
 from pathlib import Path
 
+import PIL.Image
 import pytest
 
 from tests import api_rules
@@ -30,6 +33,12 @@ def use(call_id, **more):
 
 def result(call_id, **more):
     return {"type": "tool_result", "tool_use_id": call_id, **more}
+
+
+def picture(width):
+    data = io.BytesIO()
+    PIL.Image.new("1", (width, 1)).save(data, "PNG")
+    return base64.b64encode(data.getvalue()).decode()
 
 
 def image(**source):
@@ -228,6 +237,11 @@ BAD = [
     ("the url is none", body(user(image(type="url", url="file:///x")))),
     ("no source of an image", body(user({"type": "image"}))),
     ("no source of an image", body(user(image(type="disk")))),
+    ("has more than 5 MB", body(user(image(data="AAAA" * (5 * 2**18 + 1))))),
+    ("is larger than 8000 pixels", body(user(image(data=picture(8001))))),
+    ("larger than 2000 pixels, with 21", body(user(*[image(data=picture(2001))] * 21))),
+    ("larger than 8000 pixels", returned(content=[image(data=picture(8001))])),
+    ("101 media, at most 100", body(user(*[image()] * 101))),
     ("no source of a document", body(user(document(type="disk")))),
     ("not base64", body(user(document(type="base64", data="!")))),
     ("the data is blank", returned(content=[document(type="text", data=" ")])),
@@ -334,7 +348,9 @@ def test_the_rules_import_nothing_of_the_product():
         )
     }
 
-    assert imported == {"base64", "binascii", "json", "math", "re"}
+    assert imported == {
+        "PIL", "base64", "binascii", "contextlib", "io", "json", "math", "re",
+    }  # fmt: skip
 
 
 # Prefixes.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from domain.canonical import FORM, canonical
 from domain.events import Compacted
-from domain.projections.context import Pairing, frame, live_entries, may_think
+from domain.projections.context import frame, live_entries, may_think, paired
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,23 +42,26 @@ class Digests:
         added: Sequence[Entry] | None = None if self._leaf is None else self._added(leaf)
         if added is None or self._facts != self._facts_now() or self._knows_more():
             self._begin(leaf)
-            added = live_entries(self.conversation, leaf)
-        for entry in added:
-            self._pairing.add(entry)
+        else:
+            for entry in added:
+                self._pairing.add(entry)
+            if not self._pairing.media.is_as_planned:
+                self._begin(leaf)
         self._leaf = leaf
         return self._digest()
 
     def _begin(self, leaf: Version | None) -> None:
         self._leaf = leaf
         self._facts = self._facts_now()
-        self._pairing: Pairing = Pairing(self.conversation)
+        self._pairing = paired(self.conversation, live_entries(self.conversation, leaf))
         self._last_answer: list[JsonObject] = []
         self._hash = sha256()
 
     def _facts_now(self) -> tuple[object, ...]:
         """Return the facts on which what is hashed already depends."""
         talk = self.conversation
-        return talk.model, talk.max_tokens, talk.caching
+        limits = talk.limits.get(talk.model or "")
+        return talk.model, talk.max_tokens, talk.caching, limits, len(talk.withheld)
 
     def _added(self, leaf: Version | None) -> list[Entry] | None:
         """Return the entries between the last leaf and *leaf*; None if it is no simple addition."""

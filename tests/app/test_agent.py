@@ -13,7 +13,7 @@ from domain.canonical import canonical
 from domain.conversation import NEVER_STARTED
 from domain.errors import InvalidCommandError
 from domain.events import MessageAppended, ToolStarted, TurnEnded
-from domain.projections.context import CONTINUE
+from domain.projections.pairing import CONTINUE
 from infrastructure.tools.toolbox import Toolbox
 from tests.app.doubles import STOPPED, Desk, Judge, begin
 from tests.builders import state

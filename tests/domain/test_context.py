@@ -4,9 +4,12 @@ import copy
 
 import pytest
 
+from domain.calls import NO_ID, NO_INPUT, NO_NAME, SAME_ID
 from domain.conversation import NEVER_STARTED, OUTCOME_UNKNOWN, Conversation
 from domain.errors import UnknownEntryError
-from domain.projections.context import CONTINUE, INTERRUPTED, LOST, NO_OUTPUT, context
+from domain.projections.context import context
+from domain.projections.pairing import CONTINUE, LOST
+from domain.projections.parts import INTERRUPTED, NO_OUTPUT
 from tests import builders as b
 from tests.api_rules import prefix_violations, violations
 
@@ -168,10 +171,39 @@ def test_a_call_cut_off_by_max_tokens_is_answered_by_the_error_in_the_log():  # 
     assert said(b.user("go"), cut, refusal)[-1] == ("user", ["result a: cut off"])
 
 
-def test_a_call_that_is_doubled_in_one_answer_is_sent_once():
+def test_a_call_with_the_id_of_another_one_is_answered_with_an_error_that_says_so():
     stream = [b.user("go"), b.assistant(b.tool_use("a"), b.tool_use("a")), b.result("a", "1")]
 
-    assert said(*stream)[1:] == [("assistant", ["call a"]), ("user", ["result a: 1"])]
+    assert said(*stream)[1:] == [
+        ("assistant", ["call a", "call a_2"]),
+        ("user", ["result a: 1", f"result a_2: {SAME_ID}"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("odd", "told"),
+    [
+        ({"name": "bash", "input": {}}, NO_ID),
+        ({"id": None, "name": "bash", "input": {}}, NO_ID),
+        ({"id": 7, "name": "bash", "input": {}}, NO_ID),
+        ({"id": "", "name": "bash", "input": {}}, NO_ID),
+        ({"id": "call", "input": {}}, NO_NAME),
+        ({"id": "call", "name": ["bash"], "input": {}}, NO_NAME),
+        ({"id": "call", "name": "bash", "input": [1]}, NO_INPUT),
+        ({"id": "call", "name": "bash"}, NO_INPUT),
+    ],
+)
+def test_a_call_that_nobody_can_run_is_answered_with_an_error_that_says_why(odd, told):
+    odd = {"type": "tool_use", **odd}
+    stream = [b.user("go"), b.assistant(odd, b.tool_use("b")), b.result("b", "2")]
+
+    assert said(*stream)[1:] == [
+        ("assistant", ["call call", "call b"]),
+        ("user", [f"result call: {told}", "result b: 2"]),
+    ]
+    talk = b.conversation(b.model(), *stream)
+    assert [call.fault for call in talk.faulty_calls()] == [told]
+    assert b.conversation(b.model(), *stream[:2]).open_calls()[0].id == "b"
 
 
 def test_a_second_start_of_the_same_id_does_not_start_the_first_call():
@@ -202,12 +234,6 @@ def test_a_call_after_which_events_are_lost_is_not_said_to_have_never_started():
     talk = Conversation.replay(None, b.lost(stream, 3))
 
     assert OUTCOME_UNKNOWN in str(request_of(talk)["messages"][-1])
-
-
-def test_a_call_with_an_input_that_is_no_object_is_left_out():
-    odd = {"type": "tool_use", "id": "a", "name": "bash", "input": [1]}
-
-    assert said(b.user("go"), b.assistant("hm", odd), b.user("hi"))[1] == ("assistant", ["hm"])
 
 
 def test_a_call_of_a_tool_with_an_impossible_name_is_kept_so_that_the_model_hears_of_it():

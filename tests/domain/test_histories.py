@@ -13,7 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from domain.canonical import digest
 from domain.conversation import Conversation
 from domain.events import Compacted, MessageAppended, TurnError
-from domain.projections.context import CONTINUE, context
+from domain.projections.context import context
+from domain.projections.pairing import CONTINUE
 from infrastructure.mapper import ConversationMapper
 from tests import builders as b
 from tests.api_rules import prefix_violations, violations
