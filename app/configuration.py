@@ -61,6 +61,7 @@ class Keys(BaseModel):
     tools: Annotated[list[str], AfterValidator(_known_tools)] | None = None
     read_only: bool = False
     editing_mode: Literal["emacs", "vi"] = "emacs"
+    theme: Literal["auto", "dark", "light"] = "auto"
 
 
 class _Settings(Keys, BaseSettings):

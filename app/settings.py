@@ -39,10 +39,12 @@ VARIABLES = {
     "tools": "LEFTFOLD_TOOLS",
     "read_only": "LEFTFOLD_READ_ONLY",
     "editing_mode": "LEFTFOLD_EDITING_MODE",
+    "theme": "LEFTFOLD_THEME",
 }
 """The settings, and the environment variable of each."""
 
-_PLAIN = ("model", "store", "durability")
+THEMES = ("auto", "dark", "light")
+_PLAIN = ("model", "store", "durability", "theme")
 """Settings that are text, whatever it says: whoever uses them looks closer."""
 
 _READ_HERE = (*_PLAIN, "context_window")
@@ -73,6 +75,7 @@ class Settings:
     append_system_prompt: str | None = None
     tools: tuple[str, ...] = TOOL_NAMES
     editing_mode: str = "emacs"
+    theme: str = "auto"
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -130,6 +133,7 @@ def _settings(said: Mapping[str, Any], flags: Mapping[str, Any], **others: Any) 
         append_system_prompt=_prompt_text(said.get("append_system_prompt")),
         tools=_offered(said.get("tools"), is_reading=bool(said.get("read_only"))),
         editing_mode=said.get("editing_mode") or "emacs",
+        theme=_theme(said.get("theme") or "auto"),
         environment=environment,
         **others,
     )
@@ -305,6 +309,14 @@ def _number_of_tokens(said: str) -> int:
             ).format(said=said, smallest_window=SMALLEST_WINDOW)
         )
     return int(said)
+
+
+def _theme(said: str) -> str:
+    if said not in THEMES:
+        raise UsageError(
+            _("theme={said!r}: choose one of {names}").format(said=said, names=", ".join(THEMES))
+        )
+    return said
 
 
 def _prompt_text(said: str | None) -> str | None:

@@ -20,7 +20,8 @@ from domain.projections.transcript import transcript
 def command(store: str | None, *, reference: str, as_json: bool) -> None:
     """Print the transcript up to ENTRY, or up to where the conversation stands."""
     wanted, entry = references.split(reference)
-    with bootstrap.conversations(settings(store=store)) as conversations:
+    chosen = settings(store=store)
+    with bootstrap.conversations(chosen) as conversations:
         talk = conversations.get(references.conversation_id(conversations, wanted))
         say_damage(conversations, talk.id)
     leaf = talk.leaf if entry is None else references.entry_version(talk, entry)
@@ -30,10 +31,12 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
             row = item._asdict() | {"timestamp": item.timestamp.isoformat()}
             click.echo(json.dumps(row))
         return
-    from app.repl.console import Terminal, console, is_for_people  # noqa: PLC0415 - not for --json
+    from app.repl import colours  # noqa: PLC0415 - not for --json
+    from app.repl.console import Terminal, console, is_for_people  # noqa: PLC0415
     from app.repl.transcript_view import as_text, show_transcript  # noqa: PLC0415
 
     if is_for_people():
+        colours.choose(chosen.theme)
         show_transcript(console(), items)
     elif text := as_text(items):
         out = Terminal(sys.stdout)

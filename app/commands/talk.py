@@ -14,6 +14,7 @@ import click
 from app import bootstrap, references, relocation
 from app.errors import DONE, NoCredentialsError, UsageError
 from app.i18n import _
+from app.repl import colours
 from app.repl.approval import AllowAll, RefuseAll
 from app.repl.plain import plain
 from app.settings import talk_settings
@@ -49,6 +50,7 @@ def run(
     if is_driven and prompt is not None:
         raise UsageError(_("-p and --input stream-json exclude one another"))
     chosen = talk_settings(**flags)
+    colours.choose(chosen.theme)
     text = None if prompt is None else _prompt(prompt)
     interactive = text is None and not is_driven and sys.stdin is not None and sys.stdin.isatty()
     if bootstrap.is_offline(chosen) and not chosen.offline and not interactive:

@@ -165,6 +165,8 @@ class _Question:
         from prompt_toolkit.formatted_text import FormattedText  # noqa: PLC0415
         from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415
 
+        from app.repl.colours import prompt_style  # noqa: PLC0415
+
         columns = get_terminal_size().columns
         choices = (
             _("[y]es / [a]lways / always this [c]ommand / [n]o / no, and the [r]eason ")
@@ -174,9 +176,9 @@ class _Question:
         self._decisions = _DECISIONS | (_COMMAND_DECISIONS if is_command else {})
         allow = _("Allow ")
         gap = "? " if _width(allow + summary + choices) < columns - 12 else "?\n"
-        message = [("", allow), ("bold", summary), ("", gap), ("ansigray", choices)]
+        message = [("", allow), ("bold", summary), ("", gap), ("class:dim", choices)]
         self.session: PromptSession[Answer] = PromptSession(
-            FormattedText(message), key_bindings=self._keys()
+            FormattedText(message), key_bindings=self._keys(), style=prompt_style()
         )
         self.session.default_buffer.on_text_changed += self._typed
         self._end_of_word: asyncio.TimerHandle | None = None

@@ -26,6 +26,7 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.utils import get_cwidth
 
 from app.i18n import _
+from app.repl.colours import prompt_style
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -109,6 +110,7 @@ class Chooser(Generic[Value]):
             layout=self._layout(),
             key_bindings=self._keys(actions),
             erase_when_done=True,
+            style=prompt_style(),
             input=source,
             output=output,
         )
@@ -172,7 +174,7 @@ class Chooser(Generic[Value]):
         preview = Window(
             FormattedTextControl(self._previewed),
             height=_PREVIEW_LINES + 1,
-            style="ansibrightblack",
+            style="class:dim",
         )
         has_preview = Condition(
             lambda: (
@@ -190,7 +192,7 @@ class Chooser(Generic[Value]):
                     Window(
                         FormattedTextControl(self._hint_lines),
                         dont_extend_height=True,
-                        style="ansibrightblack",
+                        style="class:dim",
                     ),
                 ]
             )
@@ -198,7 +200,7 @@ class Chooser(Generic[Value]):
 
     def _heading(self) -> FormattedText:
         count = _(" ({shown} of {all})").format(shown=len(self._shown), all=len(self._choices))
-        return FormattedText([("bold", self._title), ("ansibrightblack", count)])
+        return FormattedText([("bold", self._title), ("class:dim", count)])
 
     def _hint_lines(self) -> str:
         """Return the hint, broken between keys where the screen is narrow."""
@@ -222,7 +224,7 @@ class Chooser(Generic[Value]):
 
     def _rows(self) -> FormattedText:
         if not self._shown:
-            return FormattedText([("ansibrightblack", _("  (nothing matches)"))])
+            return FormattedText([("class:dim", _("  (nothing matches)"))])
         parts: list[tuple[str, str]] = []
         first = self._first_seen()
         seen = self._shown[first : first + self._height().max]
@@ -297,7 +299,9 @@ async def ask_line(question: str, default: str = "") -> str | None:
     """Ask for one line; None if the person leaves instead."""
     from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415
 
-    session: PromptSession[str] = PromptSession(question, erase_when_done=True)
+    session: PromptSession[str] = PromptSession(
+        question, erase_when_done=True, style=prompt_style()
+    )
     try:
         return await session.prompt_async(default=default, handle_sigint=False)
     except (EOFError, KeyboardInterrupt, OSError):

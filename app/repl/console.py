@@ -62,6 +62,8 @@ def console() -> Console:
     """
     from rich.console import Console  # noqa: PLC0415
 
+    from app.repl.colours import theme  # noqa: PLC0415
+
     is_plain = os.environ.get("TERM") in ("dumb", "unknown")
     return Console(
         file=cast("IO[str]", Terminal(sys.stdout)),
@@ -69,6 +71,7 @@ def console() -> Console:
         highlight=False,
         markup=False,
         emoji=False,
+        theme=theme(),
     )
 
 
@@ -85,6 +88,16 @@ def is_fancy(console: Console) -> bool:
 def is_gone(console: Console) -> bool:
     """Whether nobody can see *console* any more."""
     return isinstance(console.file, Terminal) and console.file.is_gone
+
+
+def show(console: Console, text: str, style: StyleType = "") -> None:
+    """Print a plain line as it is: the terminal breaks what is too long, and copies it whole."""
+    if not is_fancy(console):
+        console.out(text, highlight=False)
+        return
+    from rich.text import Text  # noqa: PLC0415
+
+    console.print(Text(text, style=style), highlight=False, soft_wrap=True)
 
 
 def say(console: Console, text: str, style: StyleType = "") -> None:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from app.repl.plain import plain
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
-    from markdown_it.token import Token
+
+_SMALL = 4_000
+_GROWTH = 1.3
+"""A long block is parsed again when it has grown by so much: a few times, not for each line."""
+
+
+@cache
+def parser() -> MarkdownIt:
+    """Return what finds the blocks of a text."""
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - not before there is an answer
+
+    return MarkdownIt().enable("strikethrough").enable("table")
 
 
 class MarkdownStream:
@@ -21,36 +33,30 @@ class MarkdownStream:
     def __init__(self) -> None:
         self.tail = ""
         self._held = ""
-        self._parser: MarkdownIt | None = None
+        self._looked_at = 0  # so many characters of the tail have been parsed in vain
 
     def feed(self, text: str) -> str:
         """Take *text*; return the blocks that it finished (or nothing), which leave the tail."""
         text = self._held + text
         self._held = "\r" if text.endswith("\r") else ""
         self.tail += plain(text.removesuffix("\r") if self._held else text)
-        if "\n" not in text:
+        if "\n" not in text or len(self.tail) < self._looked_at * _GROWTH:
             return ""
         end = self._end_of_finished()
         finished, self.tail = self.tail[:end], self.tail[end:]
+        self._looked_at = len(self.tail) if len(self.tail) > _SMALL else 0
         return finished.strip("\n")
 
     def finish(self) -> str:
         """Return what is left; the stream is then as new."""
-        rest, self.tail, self._held = self.tail, "", ""
+        rest, self.tail, self._held, self._looked_at = self.tail, "", "", 0
         return rest.strip("\n")
-
-    def _parse(self, text: str) -> list[Token]:
-        if self._parser is None:
-            from markdown_it import MarkdownIt  # noqa: PLC0415 - not before there is an answer
-
-            self._parser = MarkdownIt().enable("strikethrough").enable("table")
-        return self._parser.parse(text)
 
     def _end_of_finished(self) -> int:
         whole = self.tail[: self.tail.rfind("\n") + 1]
         starts = [
             token.map[0]
-            for token in self._parse(whole)
+            for token in parser().parse(whole)
             if token.level == 0 and token.nesting >= 0 and token.map
         ]
         if len(starts) < 2:  # noqa: PLR2004 - the only block may go on

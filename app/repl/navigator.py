@@ -115,4 +115,4 @@ async def _label(repl: Repl, talk: Conversation, version: Version) -> None:
 def _choice(row: Row, folded: int = 0) -> Choice[Version]:
     note = _(" ⋯ {count:,} folded ⋯").format(count=folded) if folded else ""
     is_live = row.is_on_path and not row.is_compacted
-    return Choice(row.version, line(row, note), "" if is_live else "ansibrightblack")
+    return Choice(row.version, line(row, note), "" if is_live else "class:dim")

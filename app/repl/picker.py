@@ -161,4 +161,4 @@ def _choice(row: Row, *, everywhere: bool) -> Choice[UUID]:
     text = f"{when}  {mark}{title}"
     if everywhere:
         text += " " * max(64 - get_cwidth(text), 2) + plain(row.cwd or "?")
-    return Choice(row.id, text, "ansibrightblack" if row.archived else "")
+    return Choice(row.id, text, "class:dim" if row.archived else "")

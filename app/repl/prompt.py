@@ -19,9 +19,9 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.styles import Style
 
 from app.i18n import _
+from app.repl.colours import prompt_style
 from app.repl.completion import is_completable
 from domain.text import valid
 from infrastructure.jsonl import disk
@@ -109,7 +109,7 @@ class TerminalPrompts:
             completer=completer,
             complete_while_typing=Condition(self._asks_for_a_menu),
             bottom_toolbar=toolbar,
-            style=Style.from_dict({"bottom-toolbar": "noreverse ansibrightblack"}),
+            style=prompt_style(),
             key_bindings=self._keys(),
             editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
             placeholder=self._hint,
@@ -183,7 +183,7 @@ class TerminalPrompts:
 
     def _hint(self) -> FormattedText:
         is_shown = self._is_leaving and not self._session.app.is_done
-        return FormattedText([("ansigray", _("Ctrl+C again leaves") if is_shown else "")])
+        return FormattedText([("class:dim", _("Ctrl+C again leaves") if is_shown else "")])
 
     def _stay(self, _buffer: object) -> None:
         self._is_leaving = False

@@ -262,7 +262,7 @@ class RichScreen:
     def _print(self, renderable: RenderableType) -> None:
         with self._console:  # one write: the region below is drawn once
             self._space()
-            self._console.print(renderable)
+            self._console.print(renderable, crop=False)  # long lines of code are the terminal's
 
     def _say(self, line: str, style: str) -> None:
         with self._console:

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from app.i18n import _
-from app.repl.console import is_fancy, say
+from app.repl.console import is_fancy, say, show
 from app.repl.plain import fitted, one_line, plain
 
 if TYPE_CHECKING:
@@ -29,10 +29,11 @@ _INDENT = "  "
 
 
 class Line(NamedTuple):
-    """A plain line and its style."""
+    """A plain line and its style; one that *is_whole* is shown as it is, and never wrapped."""
 
     text: str
     style: str = ""
+    is_whole: bool = False
 
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*[mK]")
@@ -60,12 +61,15 @@ def text_of(output: ToolOutput) -> str:
 
 def show_output(console: Console, name: str, text: str, *, is_error: bool) -> None:
     """Print what a call gave back, shortened: its first and its last lines."""
-    for line in output_lines(name, text, is_error=is_error, width=width_of(console)):
-        say(console, line.text, line.style)
+    for line in output_lines(name, text, is_error=is_error):
+        show(console, line.text, line.style)
 
 
-def output_lines(name: str, text: str, *, is_error: bool, width: int) -> Iterator[Line]:
-    """Yield what a call gave back, shortened: its first and its last lines."""
+def output_lines(name: str, text: str, *, is_error: bool) -> Iterator[Line]:
+    """Yield what a call gave back, shortened: its first and its last lines.
+
+    They stand at column 0, and the terminal breaks the long ones: as they are they are copied.
+    """
     lines = plain(_without_colours(text)).expandtabs(4).strip("\n").split("\n")
     if is_error:
         shown = shorten([Line(line, "red") for line in lines], OUTPUT_LINES)
@@ -74,7 +78,8 @@ def output_lines(name: str, text: str, *, is_error: bool, width: int) -> Iterato
     else:
         most = READ_LINES if name == "read" else OUTPUT_LINES
         shown = shorten([Line(line, "dim") for line in lines], most)
-    yield from _indented(shown, WIDEST if is_error else width)
+    for line in shown:
+        yield Line(fitted(line.text, WIDEST).rstrip(), line.style, is_whole=True)
 
 
 def _without_colours(text: str) -> str:

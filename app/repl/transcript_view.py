@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from app.i18n import _
 from app.repl.attachments import attached_path
-from app.repl.console import is_fancy, say
+from app.repl.console import is_fancy, say, show
 from app.repl.plain import one_line, plain
-from app.repl.tool_view import WIDEST, Line, output_lines, summary_of, width_of
+from app.repl.tool_view import Line, output_lines, summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,39 +30,70 @@ def show_transcript(console: Console, items: Sequence[Item], *, earlier: int = 0
         return
     from app.repl.markdown import Markdown  # noqa: PLC0415 - only where something was said
 
-    for line in _lines(items, earlier, width_of(console)):
+    for line in _lines(items, earlier):
         if line.style == _MARKDOWN:
-            console.print(Markdown(line.text))
+            console.print(Markdown(line.text), crop=False)
         else:
-            say(console, line.text, line.style)
+            print_line = show if line.is_whole else say
+            print_line(console, line.text, line.style)
 
 
 def as_text(items: Sequence[Item], *, earlier: int = 0) -> str:
     """Return *items*, as plain text: no colours, and Markdown as it is."""
-    lines = _lines(items, earlier, WIDEST)
+    lines = _lines(items, earlier)
     return "\n".join(
         plain(line.text).strip("\n") if line.style == _MARKDOWN else line.text for line in lines
     )
 
 
-def _lines(items: Sequence[Item], earlier: int, width: int) -> Iterator[Line]:
+def _lines(items: Sequence[Item], earlier: int) -> Iterator[Line]:
     if earlier:
         yield Line(_("… {left_out:,} earlier, not shown").format(left_out=earlier), "dim")
-    names = {str(item.data.get("id")): item.text for item in items if item.kind == "tool_use"}
-    answered = {item.data.get("tool_use_id") for item in items if item.kind == "tool_result"}
     before: Item | None = None
+    results = _results(items)
+    below = {id(result) for result in results.values()}
     for number, item in enumerate(items):
-        if (number or earlier) and item.kind != "tool_result":
+        if id(item) in below:
+            continue
+        if number or earlier:
             yield Line("")
         if item.label is not None and (before is None or before.version != item.version):
             yield Line(f"[{one_line(item.label, 200)}]", "magenta")
-        yield from _item_lines(item, names, width)
-        if item.kind == "tool_use" and item.data.get("id") not in answered:
+        yield from _item_lines(item)
+        if number in results:
+            yield from _result_lines(item.text, results[number])
+        elif item.kind == "tool_use":
             yield Line(_("  no result: it was stopped, or never began"), "yellow")
         before = item
 
 
-def _item_lines(item: Item, names: dict[str, str], width: int) -> Iterator[Line]:
+def _results(items: Sequence[Item]) -> dict[int, Item]:
+    """Return the result of each call, by the call's place: results may come in any order.
+
+    An id that was used before belongs to the newest answer that has it.
+    """
+    results: dict[int, Item] = {}
+    waiting: dict[object, list[int]] = {}
+    for number, item in enumerate(items):
+        if item.kind == "tool_use":
+            calls = waiting.setdefault(item.data.get("id"), [])
+            if calls and items[calls[-1]].version != item.version:
+                calls.clear()
+            calls.append(number)
+        elif item.kind == "tool_result" and (
+            calls := waiting.get(item.data.get("tool_use_id"), [])
+        ):
+            results[calls.pop(0)] = item
+    return results
+
+
+def _result_lines(name: str, result: Item) -> Iterator[Line]:
+    if result.label is not None:
+        yield Line(f"[{one_line(result.label, 200)}]", "magenta")
+    yield from output_lines(name, result.text, is_error=result.data.get("is_error") is True)
+
+
+def _item_lines(item: Item) -> Iterator[Line]:
     match item.kind:
         case "user" if (path := attached_path(item.text)) is not None:
             yield Line(_("  attached {path}").format(path=one_line(path, 200)), "dim")
@@ -77,9 +108,8 @@ def _item_lines(item: Item, names: dict[str, str], width: int) -> Iterator[Line]
             summary = summary_of(item.text, arguments if isinstance(arguments, dict) else {})
             yield Line(f"● {summary}")
         case "tool_result":
-            name = names.get(str(item.data.get("tool_use_id")), "")
-            is_error = item.data.get("is_error") is True
-            yield from output_lines(name, item.text, is_error=is_error, width=width)
+            yield Line(_("● a result whose call is not here"), "yellow")
+            yield from output_lines("", item.text, is_error=item.data.get("is_error") is True)
         case "gap":
             yield Line(f"⚠ {_gap(item)}", "yellow")
         case "summary":
@@ -87,7 +117,7 @@ def _item_lines(item: Item, names: dict[str, str], width: int) -> Iterator[Line]
             yield Line(item.text, _MARKDOWN)
         case "note":
             yield Line(f"✎ {plain(str(item.data.get('kind', 'note')))}", "cyan")
-            yield Line(plain(item.text))
+            yield Line(plain(item.text), is_whole=True)
         case _:
             yield Line(f"· {plain(item.text)}", "dim")
 

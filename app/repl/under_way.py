@@ -13,6 +13,7 @@ from app.repl.region import SECONDS_A_FRAME
 from app.repl.transcript_view import thought
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_WIDEST, _TAB = 200, 4
 SLOW = 1.0  # seconds after which it is worth saying how long it has been
 
 
@@ -85,8 +86,9 @@ def _duration(seconds: float) -> str:
 
 def end_of(tail: str, height: int) -> str:
     """Return enough of a long unfinished block to fill the screen; a fence keeps its first line."""
-    lines = tail.split("\n")
-    if len(lines) <= 3 * height:
-        return tail
-    first = [lines[0]] if lines[0].lstrip().startswith(("```", "~~~")) else []
-    return "\n".join([*first, *lines[-2 * height :]])
+    end = tail[-height * _WIDEST :].expandtabs(_TAB)
+    lines = end.split("\n")[-2 * height :]
+    first = tail.partition("\n")[0]
+    if len(lines) < tail.count("\n") + 1 and first.lstrip().startswith(("```", "~~~")):
+        lines.insert(0, first)
+    return "\n".join(lines)

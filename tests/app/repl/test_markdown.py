@@ -6,10 +6,14 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len, get_character_cell_size
 from rich.console import Console
+from rich.text import Text
 
 from app.repl.markdown import Markdown
 from app.repl.markdown_stream import MarkdownStream
+from app.repl.wrapping import wrapped
+from tests.app.repl.test_screen import Screen, answer, text
 
 DOCUMENT = """\
 # Title
@@ -44,10 +48,10 @@ last"""
 
 def rendered(*texts, width=60):
     console = Console(file=io.StringIO(), width=width, force_terminal=False)
-    for number, text in enumerate(texts):
+    for number, each in enumerate(texts):
         if number:
             console.line()
-        console.print(Markdown(text))
+        console.print(Markdown(each), crop=False)
     return console.file.getvalue()
 
 
@@ -128,3 +132,127 @@ def test_html_is_shown_as_text():
 
 def test_lines_end_without_blanks():
     assert all(line == line.rstrip() for line in rendered(DOCUMENT).split("\n"))
+
+
+# -- what is copied is what was said (case R17) ---------------------------------------------------
+
+LONG_LINE = "curl -fsSL https://example.com/" + "a" * 130 + " | tee out.log"
+NESTED = f"""\
+1. do this:
+
+   ```bash
+   cat <<'END' > Makefile
+   \tall: x  \t
+   END
+   {LONG_LINE}
+   ```
+   - or
+
+     > ```
+     >   indented
+     > ```
+"""
+
+
+@pytest.mark.parametrize("width", [20, 60, 100])
+def test_code_stands_at_column_0_and_its_lines_are_whole_wherever_it_is(width):
+    console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    console.print(Markdown(NESTED), crop=False)
+    lines = console.file.getvalue().split("\n")
+
+    for line in ("cat <<'END' > Makefile", "\tall: x  \t", "END", LONG_LINE, "  indented"):
+        assert line in lines
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp", "Cf"))))
+def test_any_code_comes_out_as_it_went_in(code):
+    shown = rendered(f"~~~~~python\n{code}\n~~~~~", width=30)
+
+    assert shown == f"{code}\n" or "~~~~~" in code or not code.strip()
+
+
+def test_an_answer_is_printed_with_its_long_lines_whole():
+    screen = Screen(fancy=True)
+    answer(screen, text(f"Try:\n```\n{LONG_LINE}\n```\nThen"))
+
+    assert LONG_LINE in screen.text().split("\n")
+
+
+def test_single_line_breaks_are_kept():
+    assert rendered("1\n2\n3") == "1\n2\n3\n"
+    assert rendered("- a\n  b\n\n> c\n> d") == "• a\n  b\n\n▌ c\n▌ d\n"
+
+
+# -- how lines are broken -------------------------------------------------------------------------
+
+
+def test_a_word_that_is_wider_than_the_screen_stays_whole():
+    address = "https://example.com/" + "a" * 80
+
+    assert rendered(f"see {address} now", width=40) == f"see\n{address}\nnow\n"
+
+
+def test_chinese_is_broken_between_characters_and_no_line_begins_with_a_full_stop():
+    assert rendered("汉字汉字。汉字", width=8) == "汉字汉\n字。汉字\n"
+    assert rendered("汉字汉（字汉）", width=8) == "汉字汉\n（字汉）\n"
+
+
+@given(st.text(st.sampled_from("ab 汉，。（\u0301"), max_size=60), st.integers(4, 20))
+def test_lines_fit_and_nothing_but_blanks_is_lost(said, width):
+    lines = [line.plain for line in wrapped(Text(said), width)]
+
+    assert "".join(lines).replace(" ", "") == said.replace(" ", "")
+    for line in lines:
+        can_be_broken = any(
+            character == " " or get_character_cell_size(character) > 1 for character in line[1:]
+        )
+        assert cell_len(line.rstrip()) <= width or not can_be_broken or set(line) & set("，。（")
+
+
+def test_lists_tables_and_quotes_nest():
+    text = (
+        "1. a\n   - b\n\n     c\n2. d\n\n| x | y |\n|---|--:|\n| 1 | 2 |\n\n> - q\n>\n> r\n\n-\n- e"
+    )
+
+    assert rendered(text, width=30) == (
+        "1. a\n   • b\n\n     c\n2. d\n\nx   y\n─────\n1   2\n\n▌ • q\n▌\n▌ r\n\n•\n• e\n"
+    )
+
+
+HOSTILE = {
+    "stars": "*" * 1_000_000,
+    "brackets": "[" * 20_000,
+    "quotes": "\n".join(">" * n + " a" for n in range(200)),
+    "deep lists": "\n".join("  " * n + "- a" for n in range(200)),
+    "a wide table": "|" + "a|" * 500 + "\n|" + "-|" * 500 + "\n|" + "b|" * 500,
+    "links": "![](" * 5_000,
+    "a long line": "word " * 200_000,
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_markdown_is_shown_and_nobody_waits_for_it(kind):
+    """It took minutes, or for ever, or a line of its own for each column (no time is measured)."""
+    text = HOSTILE[kind]
+    stream = MarkdownStream()
+    stream.feed(text[:20_000] + "\n")
+
+    assert rendered(text)
+    assert rendered(stream.finish())
+
+
+@pytest.mark.timeout(60)
+def test_a_long_block_that_arrives_line_by_line_is_not_parsed_for_each():
+    parsed = []
+
+    class Counting(MarkdownStream):
+        def _end_of_finished(self):
+            parsed.append(len(self.tail))
+            return super()._end_of_finished()
+
+    stream = Counting()
+    for _ in range(5_000):
+        stream.feed("- item of a list\n")
+
+    assert len([size for size in parsed if size > 8_000]) < 20

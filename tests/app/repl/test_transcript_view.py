@@ -36,7 +36,7 @@ def shown(items=ITEMS, *, fancy=False, **options):
 def test_everything_has_its_place(fancy):
     assert shown(fancy=fancy).replace("**", "") == (
         "[start]\n› list\n  them ␛[2J\n\n∴ thought · 2 lines\n\nSure\n\n● $ ls -la\n"
-        "  no such file\n\n⚠ events lost here: 2 (6-7)\n\n"
+        "no such file\n\n⚠ events lost here: 2 (6-7)\n\n"
         "⚠ 1 event that this version cannot read (8)\n\n✎ memo\nhello\n\n"
         "▽ summary of what came before\nSo far.\n\n· (image)\n"
     )
@@ -54,3 +54,37 @@ def test_nothing_is_nothing():
 
 def test_a_call_without_a_result_says_so():
     assert shown(ITEMS[3:4]) == "● $ ls -la\n  no result: it was stopped, or never began\n"
+
+
+def call(name, version, call_id="t1"):
+    data = {"type": "tool_use", "id": call_id, "name": "bash", "input": {"command": name}}
+    return Item("tool_use", version, TIME, "bash", data)
+
+
+def result(text, version, call_id="t1"):
+    data = {"type": "tool_result", "tool_use_id": call_id}
+    return Item("tool_result", version, TIME, text, data)
+
+
+def test_each_result_stands_below_its_call_in_whatever_order_they_came():
+    items = [
+        call("one", 3), call("two", 3, "t2"), call("three", 3, "t3"),
+        result("out 3", 4, "t3"), result("out 1", 5), result("out 2", 6, "t2"),
+    ]  # fmt: skip
+
+    assert shown(items) == "● $ one\nout 1\n\n● $ two\nout 2\n\n● $ three\nout 3\n"
+
+
+def test_an_id_that_is_used_again_belongs_to_the_newer_call():
+    items = [call("one", 3), call("again", 5), result("out", 6), result("stray", 7)]
+
+    assert shown(items) == (
+        "● $ one\n  no result: it was stopped, or never began\n\n● $ again\nout\n\n"
+        "● a result whose call is not here\nstray\n"
+    )
+
+
+def test_two_calls_of_one_id_get_their_results_in_order():
+    items = [call("one", 3), call("two", 3), result("first", 4), result("second", 5)]
+
+    assert shown(items) == "● $ one\nfirst\n\n● $ two\nsecond\n"
