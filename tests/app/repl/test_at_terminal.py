@@ -444,7 +444,7 @@ def test_results_whose_call_was_lost_are_told_of_at_the_start(tmp_path):
         lines = person.log().read_bytes().splitlines(keepends=True)
         person.log().write_bytes(b"".join(line for line in lines if b'"tool_use",' not in line))
         person.starts("-c")
-        person.waits("log is damaged: 1 events", "without their call.* not get: 1")
+        person.waits("is damaged: line .* recover", "without their call.* not get: 1")
         person.says("and now?")
         person.waits("Again.")
         person.says("q")
