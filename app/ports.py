@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
+    from pathlib import Path
 
     from domain.conversation import Conversation
     from domain.events import TurnError
@@ -50,6 +51,50 @@ class ToolOutput(Protocol):
     def is_error(self) -> bool:
         """Whether the call failed."""
 
+    @property
+    def seen(self) -> Mapping[str, str]:
+        """The files that the model knows whole from this call on, and the digest of each."""
+
+
+class Change(Protocol):
+    """What a call would make of a file."""
+
+    @property
+    def path(self) -> str:
+        """The file as the call names it."""
+
+    @property
+    def target(self) -> Path:
+        """The file that is written: absolute, with all symbolic links followed."""
+
+    @property
+    def before(self) -> str | None:
+        """Its text now; None if it is not there."""
+
+    @property
+    def after(self) -> str:
+        """Its text then."""
+
+
+class Plan(Protocol):
+    """What a call would do, found out before anybody is asked, without doing any of it."""
+
+    @property
+    def problem(self) -> ToolOutput | None:
+        """Its result, if it cannot work: nobody need be asked."""
+
+    @property
+    def change(self) -> Change | None:
+        """What it would make of a file, to be shown to whoever is asked."""
+
+    @property
+    def state(self) -> object:
+        """The state that it was planned on: it runs on that one and on no other (case R12)."""
+
+    @property
+    def unseen(self) -> ToolOutput | None:
+        """Its result unless a person is asked: the model has not seen what would be lost."""
+
 
 class Tool(Protocol):
     """Something that the model may call."""
@@ -76,8 +121,21 @@ class Toolbox(Protocol):
     def tools(self) -> Mapping[str, Tool]:
         """The tools by name."""
 
-    async def run(self, call: ToolUseBlock, on_output: Callable[[str], None]) -> ToolOutput:
-        """Run *call* to its end; whatever goes wrong is a result with ``is_error``."""
+    async def plan(self, call: ToolUseBlock, seen: Mapping[str, str]) -> Plan:
+        """Find out what *call* would do; *seen* are the files that the model knows whole."""
+
+    async def run(
+        self,
+        call: ToolUseBlock,
+        on_output: Callable[[str], None],
+        *,
+        state: object,
+        seen: Mapping[str, str],
+    ) -> ToolOutput:
+        """Run *call* to its end, on the *state* on which it was planned and on no other.
+
+        Whatever goes wrong is a result with ``is_error``.
+        """
 
 
 class Approval(NamedTuple):

@@ -1,15 +1,27 @@
-"""The calls of one answer: asked about, started, run side by side, and recorded one by one."""
+"""The calls of one answer: planned, asked about, carried out, and recorded one by one."""
 
 from __future__ import annotations
 
 import asyncio
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from app.errors import NotRecordedError
+from domain.projections.seen import seen
 from infrastructure.tools.output import StoppedError
 
 if TYPE_CHECKING:
-    from app.ports import Approver, OpenConversation, Screen, Toolbox, ToolOutput
+    from collections.abc import Iterable, Mapping
+
+    from app.ports import (
+        Approval,
+        Approver,
+        OpenConversation,
+        Plan,
+        Screen,
+        Toolbox,
+        ToolOutput,
+    )
     from domain.conversation import Conversation
     from domain.messages import ToolUseBlock
 
@@ -32,37 +44,72 @@ class ToolCalls:
         self._unsaved: list[tuple[str, ToolOutput]] = []
 
     async def run(self, calls: tuple[ToolUseBlock, ...]) -> None:
-        """Run the calls that the user allows, side by side; record each result as it comes."""
-        allowed = [call for call in calls if await self._is_allowed(call)]
+        """Run the calls in their order: those that only read side by side, any other alone.
+
+        What acts is planned when what stands before it is done, then asked about, then carried out
+        on the state that was planned on (cases R5, R12).
+        """
+        for acts, group in groupby(calls, self._acts):
+            if acts:
+                for call in group:
+                    await self._run_call(call)
+            else:
+                await self._run_side_by_side(group)
+
+    def _acts(self, call: ToolUseBlock) -> bool:
+        tool = self._toolbox.tools.get(call.name)
+        return tool is not None and tool.needs_approval
+
+    def _summary(self, call: ToolUseBlock) -> str:
+        tool = self._toolbox.tools.get(call.name)
+        return call.name if tool is None else tool.summary(call.input)
+
+    async def _run_side_by_side(self, calls: Iterable[ToolUseBlock]) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                for call in allowed:
-                    group.create_task(self._run_tool(call))
+                for call in calls:
+                    group.create_task(self._run_call(call))
         except BaseExceptionGroup as problems:
             raise problems.exceptions[0] from None
 
-    async def _is_allowed(self, call: ToolUseBlock) -> bool:
-        tool = self._toolbox.tools.get(call.name)
-        if tool is None or not tool.needs_approval:
-            return True
-        if self._at_hand.conversation.is_allowed(call):
-            return True
-        approval = await self._approver.decide(call, tool.summary(call.input))
-        if approval is None:
-            return True
-        decision, command, reason = approval
-        self._at_hand.record(
-            lambda talk: talk.decide(call, decision, command=command, reason=reason)
-        )
-        return decision != "no"
+    async def _run_call(self, call: ToolUseBlock) -> None:
+        talk = self._at_hand.conversation
+        files = seen(talk, talk.leaf) if self._acts(call) else {}
+        plan = await self._toolbox.plan(call, files)
+        problem = plan.problem
+        if problem is None and self._acts(call):
+            approval = await self._approval(call)
+            if approval is not None and approval.decision == "no":
+                return
+            if approval is None:
+                problem = plan.unseen
+        if problem is not None:
+            self._screen.tool_started(call, self._summary(call))
+            self._end(call, problem)
+        else:
+            await self._carry_out(call, plan, files)
 
-    async def _run_tool(self, call: ToolUseBlock) -> None:
-        tool = self._toolbox.tools.get(call.name)
+    async def _approval(self, call: ToolUseBlock) -> Approval | None:
+        """Return what a person decided of *call*, which is in the log; None if nobody was asked."""
+        if self._at_hand.conversation.is_allowed(call):
+            return None
+        approval = await self._approver.decide(call, self._summary(call))
+        if approval is not None:
+            decision, command, reason = approval
+            self._at_hand.record(
+                lambda talk: talk.decide(call, decision, command=command, reason=reason)
+            )
+        return approval
+
+    async def _carry_out(self, call: ToolUseBlock, plan: Plan, files: Mapping[str, str]) -> None:
         self._at_hand.record(lambda talk: talk.start_tool(call.id))
-        self._screen.tool_started(call, tool.summary(call.input) if tool else call.name)
+        self._screen.tool_started(call, self._summary(call))
         try:
             output = await self._toolbox.run(
-                call, lambda text: self._screen.tool_printed(call, text)
+                call,
+                lambda text: self._screen.tool_printed(call, text),
+                state=plan.state,
+                seen=files,
             )
         except StoppedError as stopped:
             self._end(call, stopped.output)
@@ -80,7 +127,9 @@ class ToolCalls:
 
     def _record_result(self, tool_use_id: str, output: ToolOutput) -> None:
         def append(talk: Conversation) -> None:
-            talk.append_tool_result(tool_use_id, output.content, is_error=output.is_error)
+            talk.append_tool_result(
+                tool_use_id, output.content, is_error=output.is_error, seen=output.seen
+            )
 
         self._at_hand.record(append)
 

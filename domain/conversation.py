@@ -531,16 +531,23 @@ class Conversation(BaseAggregate[UUID]):
         self._trigger(events.ToolStarted, tool_use_id=tool_use_id)
 
     def append_tool_result(
-        self, tool_use_id: str, content: str | list[JsonObject], *, is_error: bool = False
+        self,
+        tool_use_id: str,
+        content: str | list[JsonObject],
+        *,
+        is_error: bool = False,
+        seen: Mapping[str, str] | None = None,
     ) -> None:
         """Append the result of one call. A call has one result, of whatever kind (case A3).
+
+        *seen* are the files that the model knows whole from it, and their digests.
 
         Raises:
             UnknownCallError: no such call is open.
         """
         self._require_open(tool_use_id)
         message = tool_result_message(tool_use_id, content, is_error=is_error)
-        self._append(events.MessageAppended, message=_raw(message))
+        self._append(events.MessageAppended, message=_raw(message), seen=valid_json(seen or {}))
 
     def close_open_calls(self) -> None:
         """Answer every open call with what is known: outcome unknown, or never started."""

@@ -236,7 +236,8 @@ class MessageAppended(Entry, frozen=True, kw_only=True):
     For an assistant's message: *model* is the one that was asked, *request_digest* the digest of
     the request that it answers, and *request_version* the version of the log from which that
     request was projected, by the version *projection* of the context projection. *duration* is in
-    seconds.
+    seconds. For a tool's result: *seen* are the files that the model knows whole from it, each path
+    with a digest of its content.
     """
 
     TOPIC = "MessageAppended"
@@ -250,6 +251,7 @@ class MessageAppended(Entry, frozen=True, kw_only=True):
     request_digest: str | None = None
     request_version: Version | None = None
     projection: str | None = None
+    seen: dict[str, str] = {}
 
     @property
     def role(self) -> str:

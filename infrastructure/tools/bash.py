@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
 
+from infrastructure.errors import ToolError
 from infrastructure.tools.output import ToolOutput
 from infrastructure.tools.process import KILLED, run_shell
 from infrastructure.tools.tool import Arguments, Tool
@@ -14,6 +15,7 @@ from infrastructure.tools.tool import Arguments, Tool
 if TYPE_CHECKING:
     from infrastructure.tools.output import ToolContext
     from infrastructure.tools.process import Ended
+    from infrastructure.tools.tool import Plan
 
 _SIGNALS: Final = {number.value: number.name for number in signal.Signals}
 _SHELL_ADDS_TO_SIGNALS: Final = 128
@@ -48,9 +50,12 @@ class Bash(Tool[BashInput]):
     def _summary(self, call: BashInput) -> str:
         return f"$ {call.command}"
 
-    async def _run(self, call: BashInput, context: ToolContext) -> ToolOutput:
+    async def _plan(self, call: BashInput, context: ToolContext) -> Plan:
         if "\0" in call.command:
-            return ToolOutput("A command cannot contain a NUL character.", is_error=True)
+            raise ToolError("A command cannot contain a NUL character.")
+        return await super()._plan(call, context)
+
+    async def _run(self, call: BashInput, context: ToolContext) -> ToolOutput:
         ended = await run_shell(call.command, seconds=call.timeout, context=context)
         notes = _notes(ended, call.timeout)
         output = ended.output

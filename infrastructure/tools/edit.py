@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import bisect
 import difflib
 import itertools
@@ -13,18 +12,17 @@ from typing import TYPE_CHECKING, Final
 from pydantic import Field
 
 from infrastructure.errors import ToolError
-from infrastructure.tools.files import CHANGING, open_regular, replace, resolve
-from infrastructure.tools.output import ToolOutput, capped, size
-from infrastructure.tools.tool import Arguments, Tool
+from infrastructure.tools.changing import ChangingTool, Edition
+from infrastructure.tools.files import missing
+from infrastructure.tools.tool import Arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
+    from infrastructure.tools.files import FileState
     from infrastructure.tools.output import ToolContext
 
 _BOM: Final = "\ufeff"
-_LARGEST: Final = 20_000_000
 _MATCHES_NAMED: Final = 10
 _CONTEXT: Final = 3
 
@@ -50,7 +48,7 @@ class EditInput(Arguments):
     )
 
 
-class EditTool(Tool[EditInput]):
+class EditTool(ChangingTool[EditInput]):
     """Makes all of the edits or none."""
 
     name = "edit"
@@ -66,9 +64,24 @@ class EditTool(Tool[EditInput]):
         number = len(call.edits)
         return f"edit {call.path}" + (f" ({number} edits)" if number > 1 else "")
 
-    async def _run(self, call: EditInput, context: ToolContext) -> ToolOutput:
-        diff = await asyncio.to_thread(_edit, resolve(call.path, context.cwd), call)
-        return ToolOutput(capped(diff, context))
+    def _path(self, call: EditInput) -> str:
+        return call.path
+
+    def _edition(self, call: EditInput, old: FileState, context: ToolContext) -> Edition:
+        if old.data is None:
+            raise ToolError(missing(old.path))
+        # Bytes that are not UTF-8 survive this and the way back.
+        original = old.data.decode(errors="surrogateescape")
+        mark = _BOM if original.startswith(_BOM) else ""
+        original = original.removeprefix(_BOM)
+        text = _normal(original)
+        changes = _changes(text, call.edits)
+        changed = _apply(original, changes)
+        if changed == original:
+            raise ToolError(f"The edits change nothing in {call.path}; it was not written.")
+        data = (mark + changed).encode(errors="surrogateescape")
+        is_known = context.seen.get(str(old.target)) == old.digest
+        return Edition(data, _diff(call.path, text, _normal(changed), changes), is_known=is_known)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -79,25 +92,6 @@ class _Change:
     end: int
     number: int
     text: str
-
-
-def _edit(path: Path, call: EditInput) -> str:
-    with CHANGING:
-        with open_regular(path) as file:
-            data = file.read(_LARGEST + 1)
-        if len(data) > _LARGEST:
-            raise ToolError(f"{path} is larger than {size(_LARGEST)}; change it with bash.")
-        # Bytes that are not UTF-8 survive this and the way back.
-        original = data.decode(errors="surrogateescape")
-        mark = _BOM if original.startswith(_BOM) else ""
-        original = original.removeprefix(_BOM)
-        text = _normal(original)
-        changes = _changes(text, call.edits)
-        changed = _apply(original, changes)
-        if changed == original:
-            raise ToolError(f"The edits change nothing in {path}; it was not written.")
-        replace(path, (mark + changed).encode(errors="surrogateescape"))
-    return _diff(call.path, text, _normal(changed), changes)
 
 
 def _normal(text: str) -> str:

@@ -5,18 +5,23 @@ from __future__ import annotations
 import contextlib
 import difflib
 import errno
+import hashlib
 import os
 import secrets
 import stat
 import threading
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Self
 
 from infrastructure.errors import ToolError
 
 # Reading, changing and replacing a file is one step: two edits of a turn must not undo each other.
 CHANGING: Final = threading.Lock()
+
+LARGEST: Final = 20_000_000
+"""Bytes of a file that a tool still takes whole."""
 
 _NAMES_LOOKED_AT: Final = 10_000
 
@@ -41,7 +46,7 @@ def open_regular(path: Path) -> BinaryIO:
         _refuse_irregular(path, path.stat().st_mode)
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except (FileNotFoundError, NotADirectoryError):
-        raise ToolError(_missing(path)) from None
+        raise ToolError(missing(path)) from None
     file = os.fdopen(descriptor, "rb")
     try:
         _refuse_irregular(path, os.fstat(descriptor).st_mode)
@@ -51,23 +56,64 @@ def open_regular(path: Path) -> BinaryIO:
     return file
 
 
-def replace(path: Path, data: bytes) -> None:
-    """Write *data* to *path* so that a reader, or a crash, sees the old file or the new one.
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A file as it is at one moment.
 
-    Parents are created, symbolic links are followed, and an existing file keeps its mode (and its
-    owner, where we may set it). Call it with `CHANGING` held.
+    Attributes:
+        path: How it was named, from the working directory.
+        target: The file itself, with all symbolic links followed.
+        data: All that is in it; None if it is not there.
+    """
+
+    path: Path
+    target: Path
+    data: bytes | None = field(repr=False)
+
+    @classmethod
+    def now(cls, path: str, cwd: Path) -> Self:
+        """Return the state of a file that may be written, or that may be created.
+
+        Raises:
+            ToolError: It is a directory, not a regular file, or too large to be compared.
+            OSError: It cannot be read, or is read-only.
+        """
+        named = resolve(path, cwd)
+        target = Path(os.path.realpath(named))
+        try:
+            _refuse_irregular(named, target.stat().st_mode)
+        except FileNotFoundError:
+            return cls(named, target, None)
+        if not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, "The file is read-only", str(named))
+        with open_regular(target) as file:
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise ToolError(f"{named} is larger than {LARGEST // 1_000_000} MB; use bash.")
+        return cls(named, target, data)
+
+    @property
+    def digest(self) -> str:
+        """What tells the content of one state from that of another; "" if it is not there."""
+        return "" if self.data is None else digest(self.data)
+
+
+def digest(data: bytes) -> str:
+    """Return what tells *data* from any other content of a file."""
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+def replace(old: FileState, data: bytes) -> None:
+    """Write *data* over *old* so that a reader, or a crash, sees the old file or the new one.
+
+    Parents are created, and an existing file keeps its mode (and its owner, where we may set it).
+    Call it with `CHANGING` held.
 
     Raises:
-        ToolError: *path* is a directory, not a regular file, or read-only.
         OSError: It cannot be written.
     """
-    target = Path(os.path.realpath(path))
-    before = None
-    with contextlib.suppress(FileNotFoundError):
-        before = target.stat()
-        _refuse_irregular(path, before.st_mode)
-        if not os.access(target, os.W_OK):
-            raise PermissionError(errno.EACCES, "The file is read-only", str(path))
+    target = old.target
+    before = None if old.data is None else target.stat()
     target.parent.mkdir(parents=True, exist_ok=True)
     # Not derived from the name, which may already be as long as names get.
     temporary = target.parent / f".leftfold-{secrets.token_hex(8)}.tmp"
@@ -94,7 +140,7 @@ def _refuse_irregular(path: Path, mode: int) -> None:
         raise ToolError(f"{path} is not a regular file (a pipe, a socket or a device).")
 
 
-def _missing(path: Path) -> str:
+def missing(path: Path) -> str:
     """Say that *path* is not there, and which names near it are."""
     folder = path.parent
     if not folder.is_dir():

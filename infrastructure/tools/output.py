@@ -14,7 +14,7 @@ from domain.text import valid, valid_json
 from infrastructure.jsonl import disk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -30,10 +30,14 @@ _NOTICE_BYTES: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """The result of one call: text or Messages-API content blocks, always valid UTF-8 (case E3)."""
+    """The result of one call: text or Messages-API content blocks, always valid UTF-8 (case E3).
+
+    *seen* names the files that the model knows whole from this call on, and their digests.
+    """
 
     content: str | list[dict[str, object]]
     is_error: bool = False
+    seen: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "content", valid_json(self.content))
@@ -60,12 +64,16 @@ class ToolContext:
         side_files: Folder for outputs too long to be shown; created (0700) when first needed.
         tool_use_id: Names the side file; it comes from a model and is never trusted as a path.
         on_output: Called with output as it arrives, in the thread of the event loop.
+        seen: The files that the model knows whole, and the digest of each as it knows it.
+        state: The state of the file on which the call was planned; no other is changed.
     """
 
     cwd: Path
     side_files: Path
     tool_use_id: str
     on_output: Callable[[str], None] = ignore
+    seen: Mapping[str, str] = field(default_factory=dict)
+    state: object = None
 
 
 def capped(text: str, context: ToolContext) -> str:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from domain.images import HEADER_BYTES, Image, identify
 from infrastructure.errors import ToolError
-from infrastructure.tools.files import open_regular, resolve
+from infrastructure.tools.files import digest, open_regular, resolve
 from infrastructure.tools.output import MAX_BYTES, MAX_LINES, ToolOutput, size
 from infrastructure.tools.tool import Arguments, Tool
 
@@ -70,17 +70,17 @@ def _read(path: Path, call: ReadInput) -> ToolOutput:
             raise ToolError(
                 f"{path} is binary ({length}). Look at it with bash: file, strings, xxd | head",
             )
-        return ToolOutput(_text(path, file, call))
+        return _text(path, file, call)
 
 
-def _text(path: Path, file: BinaryIO, call: ReadInput) -> str:
+def _text(path: Path, file: BinaryIO, call: ReadInput) -> ToolOutput:
     """Return whole lines from the offset on, as many as the cap allows, and how to go on."""
     _go_to_line(path, file, call.offset)
-    data = file.read(MAX_BYTES + len(_BOM) + 1)
+    original = data = file.read(MAX_BYTES + len(_BOM) + 1)
     if call.offset == 1:
         data = data.removeprefix(_BOM)
         if not data:
-            return "(empty file)"
+            return _whole(path, original, "(empty file)")
     shown: list[str] = []
     room = MAX_BYTES
     wanted = min(call.limit, MAX_LINES)
@@ -94,16 +94,22 @@ def _text(path: Path, file: BinaryIO, call: ReadInput) -> str:
         shown.append(text)
     following = call.offset + len(shown)
     if not shown:
-        return _giant_line(path, data, call.offset)
+        return ToolOutput(_giant_line(path, data, call.offset))
     if at_end and len(shown) == len(lines):
         # The last line ends as it does in the file.
         text = "".join(shown) if data.endswith(b"\n") else "".join(shown)[:-1]
-        return text if text.strip() else "(only blank lines)"
+        text = text if text.strip() else "(only blank lines)"
+        return _whole(path, original, text) if call.offset == 1 else ToolOutput(text)
     length = size(os.fstat(file.fileno()).st_size)
-    return (
+    return ToolOutput(
         f"{''.join(shown)}\n[Lines {call.offset:,}-{following - 1:,} of a file of {length}. "
         f"Go on with offset={following}]"
     )
+
+
+def _whole(path: Path, data: bytes, text: str) -> ToolOutput:
+    """Return a file that the model knows whole from here on (case R12)."""
+    return ToolOutput(text, seen={os.path.realpath(path): digest(data)})
 
 
 def _giant_line(path: Path, data: bytes, number: int) -> str:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from domain.text import valid, valid_json
 from infrastructure.errors import ToolError
 from infrastructure.tools.output import ToolContext, ToolOutput
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from infrastructure.tools.files import FileState
 
 _SUMMARY_LENGTH = 300
 
@@ -21,6 +27,41 @@ class Arguments(BaseModel):
 
 
 Call = TypeVar("Call", bound=Arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a call would make of a file.
+
+    Attributes:
+        path: The file as the call names it.
+        target: The file that is written: absolute, with all symbolic links followed.
+        before: Its text now; None if it is not there.
+        after: Its text then.
+    """
+
+    path: str
+    target: Path
+    before: str | None
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a call would do, found out before anybody is asked, without doing any of it.
+
+    Attributes:
+        problem: Why it cannot work: its result. Nobody need be asked.
+        change: What it would make of a file, to be shown to whoever is asked.
+        state: The state of that file. The call runs on it and on no other (case R12).
+        unseen: Its result unless a person is asked, who is shown *change*: the model has not seen
+            what would be lost.
+    """
+
+    problem: ToolOutput | None = None
+    change: Change | None = None
+    state: FileState | None = None
+    unseen: ToolOutput | None = None
 
 
 class Tool(ABC, Generic[Call]):
@@ -57,22 +98,39 @@ class Tool(ABC, Generic[Call]):
             line = f"{line[:_SUMMARY_LENGTH]}… ({len(line):,} characters)"
         return line
 
+    async def plan(self, arguments: dict[str, Any], context: ToolContext) -> Plan:
+        """Find out what a call would do. Nothing but cancellation is raised."""
+        try:
+            return await self._plan(self._parse(arguments), context)
+        except Exception as error:  # noqa: BLE001 - a tool that breaks must not break the turn
+            return Plan(problem=self._failure(error))
+
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Do it. Nothing but cancellation is raised: a failure is a result for the model."""
         try:
             return await self._run(self._parse(arguments), context)
-        except ToolError as error:
-            return ToolOutput(str(error), is_error=True)
-        except OSError as error:
-            where = "" if error.filename is None else f": {error.filename}"
-            return ToolOutput(f"{error.strerror or error}{where}", is_error=True)
-        except Exception as error:  # noqa: BLE001 - a tool that breaks must not break the turn
-            message = f"{self.name} failed: {type(error).__name__}: {error}"
-            return ToolOutput(message, is_error=True)
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._failure(error)
+
+    def _failure(self, error: Exception) -> ToolOutput:
+        match error:
+            case ToolError():
+                message = str(error)
+            case OSError(filename=None):
+                message = error.strerror or str(error)
+            case OSError():
+                message = f"{error.strerror or error}: {error.filename}"
+            case _:
+                message = f"{self.name} failed: {type(error).__name__}: {error}"
+        return ToolOutput(message, is_error=True)
 
     @abstractmethod
     def _summary(self, call: Call) -> str:
         """Return the summary of a valid call."""
+
+    async def _plan(self, call: Call, context: ToolContext) -> Plan:  # noqa: ARG002 - for others
+        """Return the plan of a valid call; may raise `ToolError` and `OSError`."""
+        return Plan()
 
     @abstractmethod
     async def _run(self, call: Call, context: ToolContext) -> ToolOutput:

@@ -6,9 +6,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from infrastructure.tools import TOOLS, Tool, ToolContext, ToolOutput
+from infrastructure.tools.tool import Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from domain.messages import JsonObject, ToolUseBlock
@@ -26,16 +27,37 @@ class Toolbox:
         """Return the tools as the API takes them."""
         return [tool.definition() for tool in self.tools.values()]
 
-    async def run(self, call: ToolUseBlock, on_output: Callable[[str], None]) -> ToolOutput:
-        """Run *call* to its end; an unknown tool, too, is a result for the model."""
+    async def plan(self, call: ToolUseBlock, seen: Mapping[str, str]) -> Plan:
+        """Find out what *call* would do; an unknown tool, too, is a problem for the model.
+
+        *seen* are the files that the model knows whole, and the digest of each.
+        """
         tool = self.tools.get(call.name)
         if tool is None:
-            names = ", ".join(self.tools)
-            return ToolOutput(f"There is no tool {call.name!r}; there are: {names}.", is_error=True)
-        context = ToolContext(
-            cwd=self._cwd,
-            side_files=self._side_files,
-            tool_use_id=call.id,
-            on_output=on_output,
-        )
+            return Plan(problem=self._no_such_tool(call.name))
+        return await tool.plan(call.input, self._context(call, seen=seen))
+
+    async def run(
+        self,
+        call: ToolUseBlock,
+        on_output: Callable[[str], None],
+        *,
+        state: object,
+        seen: Mapping[str, str],
+    ) -> ToolOutput:
+        """Run *call* to its end, on the *state* on which it was planned and on no other.
+
+        Whatever goes wrong is a result.
+        """
+        tool = self.tools.get(call.name)
+        if tool is None:
+            return self._no_such_tool(call.name)
+        context = self._context(call, seen=seen, on_output=on_output, state=state)
         return await tool.run(call.input, context)
+
+    def _context(self, call: ToolUseBlock, **more: Any) -> ToolContext:
+        return ToolContext(cwd=self._cwd, side_files=self._side_files, tool_use_id=call.id, **more)
+
+    def _no_such_tool(self, name: str) -> ToolOutput:
+        names = ", ".join(self.tools)
+        return ToolOutput(f"There is no tool {name!r}; there are: {names}.", is_error=True)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
 
-from infrastructure.tools.files import CHANGING, replace, resolve
-from infrastructure.tools.output import ToolOutput, size
-from infrastructure.tools.tool import Arguments, Tool
+from infrastructure.errors import ToolError
+from infrastructure.tools.changing import ChangingTool, Edition
+from infrastructure.tools.output import size
+from infrastructure.tools.tool import Arguments
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from infrastructure.tools.files import FileState
     from infrastructure.tools.output import ToolContext
+
+_CHANGED: Final = (
+    "{path} has changed since it was read or written here; nothing was written. Read it again, so "
+    "that what is new in it is not lost."
+)
+_UNSEEN: Final = (
+    "{path} exists, and not all of it was read here; nothing was written. Read it first, so that "
+    "nothing in it is lost, or change it with edit."
+)
 
 
 class WriteInput(Arguments):
@@ -24,28 +32,32 @@ class WriteInput(Arguments):
     content: str = Field(description="All of the file's new text")
 
 
-class Write(Tool[WriteInput]):
-    """Replaces a file in one step, or creates it."""
+class Write(ChangingTool[WriteInput]):
+    """Replaces a file in one step, or creates it; never one that has changed since it was read."""
 
     name = "write"
     description = (
         "Create a file, or replace all of an existing one, with exactly the text you give. Folders "
-        "that are missing are created. To change part of a file, use edit."
+        "that are missing are created. Read a file before you replace it. To change part of a "
+        "file, use edit."
     )
     Input = WriteInput
 
     def _summary(self, call: WriteInput) -> str:
         return f"write {call.path} ({_lines(call.content)})"
 
-    async def _run(self, call: WriteInput, context: ToolContext) -> ToolOutput:
+    def _path(self, call: WriteInput) -> str:
+        return call.path
+
+    def _edition(self, call: WriteInput, old: FileState, context: ToolContext) -> Edition:
         data = call.content.encode()
-        await asyncio.to_thread(_write, resolve(call.path, context.cwd), data)
-        return ToolOutput(f"Wrote {_lines(call.content)} ({size(len(data))}) to {call.path}")
-
-
-def _write(path: Path, data: bytes) -> None:
-    with CHANGING:
-        replace(path, data)
+        known = context.seen.get(str(old.target))
+        is_lossless = not old.data or known == old.digest or old.data == data
+        if known is not None and not is_lossless:
+            raise ToolError(_CHANGED.format(path=call.path))
+        told = f"Wrote {_lines(call.content)} ({size(len(data))}) to {call.path}"
+        unseen = "" if is_lossless else _UNSEEN.format(path=call.path)
+        return Edition(data, told, is_known=True, unseen=unseen)
 
 
 def _lines(text: str) -> str:

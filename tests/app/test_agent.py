@@ -14,6 +14,8 @@ from domain.conversation import NEVER_STARTED
 from domain.errors import InvalidCommandError
 from domain.events import MessageAppended, ToolStarted, TurnEnded
 from domain.projections.pairing import CONTINUE
+from infrastructure.tools import ToolOutput
+from infrastructure.tools.tool import Plan
 from infrastructure.tools.toolbox import Toolbox
 from tests.app.doubles import STOPPED, Desk, Judge, begin
 from tests.builders import state
@@ -92,9 +94,9 @@ def test_the_intent_to_run_a_tool_is_in_the_log_before_its_effect(conversations,
     seen = []
 
     class Spy(Toolbox):
-        async def run(self, call, on_output):
+        async def run(self, call, on_output, **more):
             seen.append(topics(conversations, desk.talk)[-1])
-            return await super().run(call, on_output)
+            return await super().run(call, on_output, **more)
 
     spy = Spy(cwd=tmp_path, side_files=tmp_path)
     with ScriptedServer([reply(call("bash", command="true")), reply("Done.")]) as server:
@@ -113,17 +115,14 @@ def test_each_result_is_recorded_as_soon_as_that_tool_ends(conversations, tmp_pa
         def definitions(self):
             return []
 
-        async def run(self, call, on_output):
+        async def plan(self, call, seen):
+            return Plan()
+
+        async def run(self, call, on_output, **more):
             if call.id == "slow":
                 while not results(conversations.get(desk.talk.id)):
                     await asyncio.sleep(0)
-            return Output(call.id)
-
-    class Output:
-        is_error = False
-
-        def __init__(self, content):
-            self.content = content
+            return ToolOutput(call.id)
 
     script = [reply(call("a", call_id="slow"), call("b", call_id="quick")), reply("Done.")]
     with ScriptedServer(script) as server:

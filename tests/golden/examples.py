@@ -86,6 +86,7 @@ LATER = [
     b.branch_summarized(
         "s", left=1, parent=None, asked=msgspec.structs.replace(ASKED, is_whole=True, focus="é")
     ),
+    b.result("toolu_4", "alpha", parent=5, seen={"/w/a.txt": "8ed3f6ad685b959ead7022518e1af76c"}),
 ]
 
 EXAMPLES = b.numbered(*FULL, *BARE, *LATER)

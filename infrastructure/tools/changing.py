@@ -1,0 +1,72 @@
+"""Tools that change one file: planned, shown, and then written on that very state (case R12)."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from typing import TYPE_CHECKING, NamedTuple
+
+from infrastructure.errors import ToolError
+from infrastructure.tools.files import CHANGING, FileState, replace
+from infrastructure.tools.output import ToolOutput, capped
+from infrastructure.tools.tool import Call, Change, Plan, Tool
+
+if TYPE_CHECKING:
+    from infrastructure.tools.output import ToolContext
+
+_CHANGED = "{path} has changed since this was planned; nothing was written. Read it again."
+
+
+class Edition(NamedTuple):
+    """What becomes of a file.
+
+    Attributes:
+        data: All that is to stand in it.
+        told: What the model is told when it stands there.
+        is_known: Whether the model then knows the file whole.
+        unseen: Why this may not be written unless a person was shown it; "" if it may.
+    """
+
+    data: bytes
+    told: str
+    is_known: bool
+    unseen: str = ""
+
+
+class ChangingTool(Tool[Call]):
+    """Makes a new edition of one file, and writes it over the state that it was made from."""
+
+    @abstractmethod
+    def _path(self, call: Call) -> str:
+        """Return the file that *call* names."""
+
+    @abstractmethod
+    def _edition(self, call: Call, old: FileState, context: ToolContext) -> Edition:
+        """Return what *call* makes of *old*; may raise `ToolError` and `OSError`."""
+
+    async def _plan(self, call: Call, context: ToolContext) -> Plan:
+        return await asyncio.to_thread(self._planned, call, context)
+
+    async def _run(self, call: Call, context: ToolContext) -> ToolOutput:
+        return await asyncio.to_thread(self._written, call, context)
+
+    def _planned(self, call: Call, context: ToolContext) -> Plan:
+        path = self._path(call)
+        old = FileState.now(path, context.cwd)
+        edition = self._edition(call, old, context)
+        before = None if old.data is None else old.data.decode(errors="replace")
+        after = edition.data.decode(errors="replace")
+        change = Change(path, old.target, before, after)
+        unseen = ToolOutput(edition.unseen, is_error=True) if edition.unseen else None
+        return Plan(change=change, state=old, unseen=unseen)
+
+    def _written(self, call: Call, context: ToolContext) -> ToolOutput:
+        with CHANGING:
+            old = FileState.now(self._path(call), context.cwd)
+            if context.state not in (None, old):
+                raise ToolError(_CHANGED.format(path=old.path))
+            edition = self._edition(call, old, context)
+            replace(old, edition.data)
+        new = FileState(old.path, old.target, edition.data)
+        seen = {str(new.target): new.digest} if edition.is_known else {}
+        return ToolOutput(capped(edition.told, context), seen=seen)
