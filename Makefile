@@ -19,8 +19,9 @@ run: $(READY) ## Start the REPL; options go in ARGS, as in `make run ARGS=-c`
 test: $(READY) ## Run all tests
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-soak: $(READY) ## Many writers, many kills: the long run, with its figures
+soak: $(READY) ## Many writers, many kills, other random examples: the long run, with its figures
 	@$(BIN)/python -m tests.faults.soak
+	@$(BIN)/python -m pytest $(PYTEST_ARGS) --hypothesis-profile=soak --timeout=3600 tests/domain tests/infrastructure
 
 check: $(READY) ## Format, lint, types, layers (after `make test PYTEST_ARGS="-n auto --cov"`: coverage)
 	@$(BIN)/ruff format --check .
