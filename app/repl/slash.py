@@ -370,6 +370,12 @@ async def _compact(repl: Repl, arguments: str) -> None:
         repl.say(_("There is nothing to compact yet."))
 
 
+async def _copy(repl: Repl, arguments: str) -> None:
+    from app.repl import clipboard  # noqa: PLC0415 - only here
+
+    await clipboard.run(repl, arguments)
+
+
 async def _stats(repl: Repl, _arguments: str) -> None:
     repl.say(text_of(statistics(_recorded(repl))))
 
@@ -394,6 +400,7 @@ TABLE = (
     Command("thinking", "[LEVEL]", "Change or show how hard the model thinks.", _thinking),
     Command("resume", "[ID]", "Go on in another conversation.", _resume),
     Command("show", "[ENTRY]", "Show all of an entry; the last tool output for none.", _show),
+    Command("copy", "[N]", "Copy the last answer, or its code block N.", _copy),
     Command("context", "[json]", "Show what the model gets: counts, or the request.", _context),
     Command("log", "[follow]", "Show the last events of the log, and new ones.", _log),
     Command("quit", "", "Leave.", _quit),
