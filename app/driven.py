@@ -15,9 +15,10 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from app.errors import DONE, explanation
-from app.one_turn import SIGNALS, about, happened, not_recorded, result_of
+from app.one_turn import about, happened, not_recorded, result_of
 from app.ports import Approval
 from app.repl.approval import DECLINED, NOBODY
+from app.signals import owned
 from app.suggestions import suggestion
 from domain.conversation import DECISIONS
 
@@ -105,18 +106,13 @@ class Driver:
     async def run(self) -> int:
         """Do what the lines say until they end; return the exit code."""
         loop = asyncio.get_running_loop()
-        for number, code in SIGNALS.items():
-            loop.add_signal_handler(number, self._inbox.put_nowait, code)
-        happened(about(self._at_hand.conversation))
-        read_lines(lambda line: loop.call_soon_threadsafe(self._inbox.put_nowait, line))
-        try:
+        with owned(self._inbox.put_nowait):
+            happened(about(self._at_hand.conversation))
+            read_lines(lambda line: loop.call_soon_threadsafe(self._inbox.put_nowait, line))
             if self._agent.is_waiting():
                 await self._begin(self._agent.go_on())
             while self._exit_code is None or self._turn is not None:
                 await self._take(await self._inbox.get())
-        finally:
-            for number in SIGNALS:
-                loop.remove_signal_handler(number)
         return self._exit_code
 
     async def _take(self, item: bytes | int | _TurnIsOver | None) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from app.errors import DONE, FAILED
 from app.i18n import _
 from app.repl.console import Terminal
 from app.repl.plain import plain
+from app.signals import owned
 from domain.events import MessageAppended
 from domain.projections.usage import total
 
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from domain.conversation import Conversation
     from domain.events import TurnError, Version
     from domain.messages import JsonObject, ToolUseBlock
-
-INTERRUPTED = 130
-SIGNALS = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
 class SilentScreen:
@@ -113,14 +110,8 @@ async def run(agent: Agent, at_hand: OpenConversation, prompt: str, output: str)
         if not turn.cancelling():  # a second time would disturb its tidying up
             turn.cancel()
 
-    for number, code in SIGNALS.items():
-        asyncio.get_running_loop().add_signal_handler(number, stop, code)
-    try:
-        with suppress(asyncio.CancelledError):
-            await turn
-    finally:
-        for number in SIGNALS:
-            asyncio.get_running_loop().remove_signal_handler(number)
+    with owned(stop), suppress(asyncio.CancelledError):
+        await turn
     result = result_of(at_hand.conversation, since)
     _print_result(result, output)
     if codes:

@@ -50,7 +50,7 @@ def test_the_packages_are_these_three_and_typed():
         "infrastructure",
         "app",
     ]
-    assert project["project"]["scripts"] == {"leftfold": "app.cli:main"}
+    assert project["project"]["scripts"] == {"leftfold": "app.start:main"}
     assert [name for name in PACKAGES if not (ROOT / name / "py.typed").exists()] == []
 
 

@@ -8,7 +8,6 @@ record what it did.
 from __future__ import annotations
 
 import asyncio
-import signal
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from app.repl.meanwhile import Meanwhile, PausingApprover
 from app.repl.plain import plain
 from app.repl.prompt import quiet_terminal
 from app.repl.transcript_view import show_transcript
+from app.signals import INTERRUPTED, owned
 from domain.events import MessageAppended
 from domain.projections.transcript import recent
 from domain.text import valid
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-INTERRUPTED, HUNG_UP, TERMINATED = 130, 129, 143
-_LEAVING_SIGNALS = {signal.SIGHUP: HUNG_UP, signal.SIGTERM: TERMINATED}
 _RESTORED_ITEMS = 20
 _SECONDS_TO_STOP = 3.0
 
@@ -193,20 +191,13 @@ class Repl:
 
     async def run(self) -> int:
         """Talk until the person leaves; return the exit code."""
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self.interrupt)
-        for number, code in _LEAVING_SIGNALS.items():
-            loop.add_signal_handler(number, self._on_leaving_signal, code)
-        try:
+        with owned(self._on_signal):
             self._greet()
             while self._exit_code is None:
                 await self._take_up()
                 if self._exit_code is None:
                     await self._once()
             self._take_leave()
-        finally:
-            for number in (signal.SIGINT, *_LEAVING_SIGNALS):
-                loop.remove_signal_handler(number)
         return self._exit_code
 
     def _greet(self) -> None:
@@ -410,9 +401,12 @@ class Repl:
             self._current = None
         return task
 
-    def _on_leaving_signal(self, code: int) -> None:
-        self.leave(code)
-        self.stop()
+    def _on_signal(self, code: int) -> None:
+        if code == INTERRUPTED:
+            self.interrupt()
+        else:
+            self.leave(code)
+            self.stop()
 
     def _take_leave(self) -> None:
         """Say how to come back, if there is anything to come back to."""
