@@ -184,6 +184,7 @@ class Workshop:
         """
         from app.agent import Agent, nothing  # noqa: PLC0415
         from app.tool_calls import ToolCalls  # noqa: PLC0415
+        from app.watched_model import WatchedModel  # noqa: PLC0415
         from infrastructure.tools import TOOLS  # noqa: PLC0415
         from infrastructure.tools.toolbox import Toolbox  # noqa: PLC0415
 
@@ -207,7 +208,7 @@ class Workshop:
         return Agent(
             at_hand,
             compactor=self.compactor(at_hand, screen),
-            model=self.model,
+            model=WatchedModel(self.model, screen, "answer"),
             tool_calls=ToolCalls(at_hand, toolbox, approver, screen),
             screen=screen,
             prepare=prepare,
@@ -217,9 +218,11 @@ class Workshop:
     def compactor(self, at_hand: OpenConversation, screen: Screen) -> Compactor:
         """Return what makes room in the conversation at hand."""
         from app.compactor import Compactor  # noqa: PLC0415
+        from app.watched_model import WatchedModel  # noqa: PLC0415
 
         surely_fits = 0 if self.settings.context_window else SURELY_FITS
-        return Compactor(at_hand, self.model, screen, self.window_of, surely_fits=surely_fits)
+        model = WatchedModel(self.model, screen, "summary")
+        return Compactor(at_hand, model, screen, self.window_of, surely_fits=surely_fits)
 
     def window_of(self, model: str) -> int:
         """Return how many tokens *model* can take in: what the settings say, or what is known."""

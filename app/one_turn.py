@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from app.agent import Agent
-    from app.ports import OpenConversation, Screen, ToolOutput
+    from app.ports import OpenConversation, Purpose, Screen, ToolOutput
     from domain.conversation import Conversation
     from domain.events import TurnError, Version
     from domain.messages import JsonObject, ToolUseBlock
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 class SilentScreen:
     """Shows nothing while the turn runs."""
+
+    def asking(self, purpose: Purpose) -> None:
+        """Show nothing."""
 
     def streamed(self, event: JsonObject) -> None:
         """Show nothing."""

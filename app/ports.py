@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from domain.conversation import Conversation
     from domain.events import TurnError
     from domain.messages import JsonObject, ToolUseBlock
+
+
+Purpose: TypeAlias = Literal["answer", "summary"]
+"""What a request is for."""
 
 
 class OpenConversation(Protocol):
@@ -158,6 +162,9 @@ class Approver(Protocol):
 
 class Screen(Protocol):
     """Who watches a turn."""
+
+    def asking(self, purpose: Purpose) -> None:
+        """A request goes out: from here on the model is waited for."""
 
     def streamed(self, event: JsonObject) -> None:
         """Show a raw stream event of the answer that is arriving."""

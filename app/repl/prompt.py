@@ -11,9 +11,19 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
-from prompt_toolkit import PromptSession
+import click
+from prompt_toolkit import PromptSession, search
+from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.filters import Condition, is_done, is_searching, vi_navigation_mode
+from prompt_toolkit.filters import (
+    Condition,
+    emacs_mode,
+    has_selection,
+    is_done,
+    is_searching,
+    vi_navigation_mode,
+)
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
@@ -23,6 +33,9 @@ from prompt_toolkit.keys import Keys
 from app.i18n import _
 from app.repl.colours import prompt_style
 from app.repl.completion import is_completable
+from app.repl.pastes import Pastes, pasted_text
+from app.repl.plain import plain
+from app.repl.suspending import suspend
 from domain.text import valid
 from infrastructure.jsonl import disk
 
@@ -41,6 +54,8 @@ _CONTINUATION = "…"
 _SECONDS_OF_TYPEAHEAD = 0.25
 _PIECE = 65536
 _SECONDS_FOR_AN_ESCAPE = 0.2
+_SECONDS_TO_LEAVE = 2.0
+"""How soon after a Ctrl+C another one leaves."""
 
 
 class Prompts(Protocol):
@@ -96,11 +111,17 @@ class TerminalPrompts:
         is_vi: bool = False,
         source: Input | None = None,
         output: Output | None = None,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._is_leaving = False  # Ctrl+C was the last key
+        self._clock = clock
+        self._leaves_until = 0.0  # Ctrl+C was the last key
         self._began = 0.0
+        self._has_pasted = False
         self._on_shown = on_shown
-        history: History = PrivateHistory(history_file) if history_file else InMemoryHistory()
+        self._pastes = Pastes()
+        history: History = InMemoryHistory()
+        if history_file is not None:
+            history = PrivateHistory(history_file, self._pastes.expanded)
         self._session: PromptSession[str] = PromptSession(
             PROMPT,
             multiline=True,
@@ -113,8 +134,7 @@ class TerminalPrompts:
             key_bindings=self._keys(),
             editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
             placeholder=self._hint,
-            enable_open_in_editor=True,
-            enable_suspend=True,
+            input_processors=[self._pastes],
             input=source,
             output=output,
         )
@@ -127,17 +147,18 @@ class TerminalPrompts:
 
     async def read(self, default: str = "") -> str | None:
         """Return what the person typed; None if they leave."""
-        self._is_leaving = False
+        self._leaves_until = 0.0
+        self._pastes.forget()
         try:
             text = await self._session.prompt_async(
                 default=default, handle_sigint=False, pre_run=self._begin
             )
         except (EOFError, KeyboardInterrupt, OSError):
             return None
-        return valid(text)
+        return valid(self._pastes.expanded(text))
 
     def _begin(self) -> None:
-        self._began = monotonic()
+        self._began, self._has_pasted = monotonic(), False
 
     def _tell_shown(self, _app: object) -> None:
         on_shown, self._on_shown = self._on_shown, None
@@ -147,19 +168,21 @@ class TerminalPrompts:
     def _asks_for_a_menu(self) -> bool:
         return is_completable(self._session.default_buffer.document.text_before_cursor)
 
+    # -- the keys ------------------------------------------------------------------------------
+
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
         is_empty = Condition(lambda: not self._session.default_buffer.text)
-
-        @keys.add("enter", filter=~is_done)
-        def enter(event: KeyPressEvent) -> None:
-            buffer = event.current_buffer
-            if self._is_pasted(event):
-                buffer.insert_text("\n")
-            elif _is_choosing_a_file(buffer):
-                buffer.complete_state = None  # it is chosen; the prompt goes on
-            else:
-                event.current_buffer.validate_and_handle()
+        has_folded = Condition(lambda: self._expanded() != self._session.default_buffer.text)
+        keys.add("enter", filter=~is_done & ~is_searching)(self._enter)
+        keys.add("enter", filter=is_searching)(self._run_match)
+        keys.add(Keys.BracketedPaste)(self._paste)
+        keys.add("c-o", filter=has_folded)(lambda _event: self._put(self._expanded()))
+        keys.add("c-z")(lambda _event: run_in_terminal(suspend))
+        keys.add("c-x", "c-e", filter=emacs_mode & ~has_selection)(self._edit)
+        keys.add("v", filter=vi_navigation_mode)(self._edit)
+        keys.add("c-c", filter=~is_searching)(self._clear_or_leave)  # a search it ends
+        keys.add(Keys.SIGINT)(self._clear_or_leave)
 
         @keys.add("escape", "enter")
         def new_line(event: KeyPressEvent) -> None:
@@ -170,31 +193,79 @@ class TerminalPrompts:
         def open_tree(event: KeyPressEvent) -> None:
             event.app.exit(result="/tree")
 
-        @keys.add("c-c", filter=~is_searching)  # a search it ends
-        @keys.add(Keys.SIGINT)
-        def clear_or_leave(event: KeyPressEvent) -> None:
-            if self._is_leaving:
-                event.app.exit(exception=EOFError)
-                return
-            event.current_buffer.reset()
-            self._is_leaving = True
-
         return keys
 
+    def _enter(self, event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if self._is_pasted(event):
+            buffer.insert_text("\n")
+        elif _is_choosing_a_file(buffer):
+            buffer.complete_state = None  # it is chosen; the prompt goes on
+        else:
+            buffer.validate_and_handle()
+
+    def _run_match(self, _event: KeyPressEvent) -> None:
+        """Send what was searched for and found, as readline does; nothing found sends nothing."""
+        wanted, buffer = self._session.search_buffer.text, self._session.default_buffer
+        search.accept_search()
+        if wanted and wanted in buffer.text:
+            buffer.validate_and_handle()
+
+    def _paste(self, event: KeyPressEvent) -> None:
+        self._has_pasted = True
+        [press] = event.key_sequence
+        pasted = pasted_text(press, event.key_processor.input_queue)
+        buffer = event.current_buffer
+        is_prompt = buffer is self._session.default_buffer
+        buffer.insert_text(self._pastes.folded(pasted, buffer.text) if is_prompt else pasted)
+
+    def _expanded(self) -> str:
+        return self._pastes.expanded(self._session.default_buffer.text)
+
+    def _put(self, text: str) -> None:
+        self._session.default_buffer.document = Document(text)
+
+    def _edit(self, event: KeyPressEvent) -> None:
+        """Let an editor change the line. It is sent by Enter, whatever the editor does."""
+
+        async def edit() -> None:
+            before = self._expanded()
+            try:
+                after = await run_in_terminal(
+                    lambda: click.edit(before, extension=".md"), in_executor=True
+                )
+            except (click.ClickException, OSError, ValueError) as error:  # the line stays
+                problem = plain(str(error))
+                await run_in_terminal(lambda: click.echo(problem))
+                return
+            if after is not None and after.rstrip("\n") != before.rstrip("\n"):
+                self._put(valid(after).rstrip("\n"))
+
+        event.app.create_background_task(edit())
+
+    def _clear_or_leave(self, event: KeyPressEvent) -> None:
+        if self._clock() < self._leaves_until:
+            event.app.exit(exception=EOFError)
+            return
+        event.current_buffer.reset()
+        self._leaves_until = self._clock() + _SECONDS_TO_LEAVE
+        asyncio.get_running_loop().call_later(_SECONDS_TO_LEAVE, event.app.invalidate)
+
     def _hint(self) -> FormattedText:
-        is_shown = self._is_leaving and not self._session.app.is_done
+        is_shown = self._clock() < self._leaves_until and not self._session.app.is_done
         return FormattedText([("class:dim", _("Ctrl+C again leaves") if is_shown else "")])
 
     def _stay(self, _buffer: object) -> None:
-        self._is_leaving = False
+        self._leaves_until = 0.0
 
     def _is_pasted(self, event: KeyPressEvent) -> bool:
         """Whether this Enter is inside a paste of a terminal without bracketed paste.
 
         More keys stand behind it at once. What was typed while a turn ran looks the same, but is
-        there when the prompt begins, and each of its lines is a prompt.
+        there when the prompt begins, and each of its lines is a prompt. Behind a paste that has
+        brackets it may be its rest: one that pretends to end early.
         """
-        if monotonic() - self._began < _SECONDS_OF_TYPEAHEAD:
+        if not self._has_pasted and monotonic() - self._began < _SECONDS_OF_TYPEAHEAD:
             return False
         waiting = event.key_processor.input_queue
         if any(press.key is not Keys.CPRResponse for press in waiting):
@@ -222,9 +293,14 @@ class PrivateHistory(FileHistory):
     (a link, a pipe) is left alone.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, expanded: Callable[[str], str] = str) -> None:
         super().__init__(path)
         self._path = path
+        self._expanded = expanded
+
+    def append_string(self, string: str) -> None:
+        """Take *string* with all that was pasted."""
+        super().append_string(self._expanded(string))
 
     def load_history_strings(self) -> Iterable[str]:
         """Return what was typed, newest first."""

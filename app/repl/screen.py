@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from app.ports import ToolOutput
+    from app.ports import Purpose, ToolOutput
     from domain.events import TurnError
     from domain.messages import JsonObject, ToolUseBlock
 
@@ -46,6 +46,10 @@ STOPS = {
     "max_tokens": "The answer hit its length limit.",
     "model_context_window_exceeded": "The conversation has filled the model's context window.",
     "refusal": "The model declined to answer.",
+}
+_WAITS: dict[Purpose, str] = {
+    "answer": "waiting for the first token",
+    "summary": "summarising",
 }
 _THINKING_LINES = 5
 _ERROR_WIDTH = 600
@@ -66,8 +70,8 @@ class ReplScreen(Protocol):
     def prompted(self, text: str) -> None:
         """A queued prompt goes to the model."""
 
-    def watch(self, on_answer: Callable[[], None]) -> None:
-        """Call *on_answer* whenever an answer begins."""
+    def watch(self, on_request: Callable[[], None]) -> None:
+        """Call *on_request* whenever a request goes out."""
 
 
 class RichScreen:
@@ -82,12 +86,14 @@ class RichScreen:
         self._block = Block()
         self._running: dict[str, Running] = {}
         self._waiting_since: float | None = None
+        self._waiting_for = ""  # what, once a request has gone out …
+        self._pause_ends = 0.0  # … or goes out again
         self._line_is_open = False  # plain mode: text is being written …
         self._line_ends = False  # … and what was written last ended a line
         self._last_named = ""  # plain mode: the call whose line was printed last
         self._typed = ""
         self._queued: tuple[str, ...] = ()
-        self._on_answer: Callable[[], None] = lambda: None
+        self._on_request: Callable[[], None] = lambda: None
 
     # -- the port ------------------------------------------------------------------------------
 
@@ -95,12 +101,16 @@ class RichScreen:
         """A prompt was given; nothing has come back yet."""
         self._wait()
 
+    def asking(self, purpose: Purpose) -> None:
+        """A request goes out: from here on the model is waited for."""
+        self._on_request()
+        self._wait(_(_WAITS[purpose]))
+
     def streamed(self, event: JsonObject) -> None:
         """Show a raw stream event of the answer that is arriving."""
         match event:
             case {"type": "message_start"}:
                 self._end_block()
-                self._on_answer()
             case {"type": "retry"}:
                 self._retrying(event)
             case {"type": "content_block_start", "content_block": dict(start)}:
@@ -194,9 +204,9 @@ class RichScreen:
         """A queued prompt goes to the model."""
         self._say("\n  ".join(f"{PROMPT_MARK} {plain(text)}".split("\n")), "bold")
 
-    def watch(self, on_answer: Callable[[], None]) -> None:
-        """Call *on_answer* whenever an answer begins."""
-        self._on_answer = on_answer
+    def watch(self, on_request: Callable[[], None]) -> None:
+        """Call *on_request* whenever a request goes out."""
+        self._on_request = on_request
 
     # -- what has come -------------------------------------------------------------------------
 
@@ -214,7 +224,8 @@ class RichScreen:
             ),
             "yellow",
         )
-        self._wait()
+        self._wait(self._waiting_for)
+        self._pause_ends = self._clock() + seconds
 
     def _begin_block(self, start: JsonObject) -> None:
         self._end_block()
@@ -253,8 +264,8 @@ class RichScreen:
         if block.kind:
             self._close_line()
 
-    def _wait(self) -> None:
-        self._waiting_since = self._clock()
+    def _wait(self, what: str = "") -> None:
+        self._waiting_since, self._waiting_for, self._pause_ends = self._clock(), what, 0.0
         self._draw(now=True)
 
     # -- what is printed, for good -------------------------------------------------------------
@@ -344,7 +355,9 @@ class RichScreen:
             if running.last_line:
                 yield cropped(Text(f"  {running.last_line}", style="dim"))
         if self._waiting_since is not None:
-            yield spinner("", self._waiting_since, now)
+            is_pausing = now < self._pause_ends
+            what = _("retrying soon") if is_pausing else self._waiting_for
+            yield spinner(what, self._waiting_since, now)
         yield from self._typed_meanwhile()
 
     def _typed_meanwhile(self) -> Iterator[RenderableType]:

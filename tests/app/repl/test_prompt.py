@@ -13,15 +13,20 @@ from app.repl.prompt import LinePrompts, TerminalPrompts
 PASTE = "\x1b[200~{}\x1b[201~"
 
 
-def typed(*chunks, history=None, default="", reads=1):
+def typed(*chunks, history=None, default="", reads=1, **options):
+    """What is read when *chunks* are typed, each after a moment; what is callable is called."""
+
     async def read_all():
         with create_pipe_input() as source:
-            prompts = TerminalPrompts(history, source=source, output=DummyOutput())
+            prompts = TerminalPrompts(history, source=source, output=DummyOutput(), **options)
 
             async def type_them():
                 for chunk in chunks:
                     await asyncio.sleep(0.5)
-                    source.send_text(chunk)
+                    if callable(chunk):
+                        chunk()
+                    else:
+                        source.send_text(chunk)
 
             typing = asyncio.ensure_future(type_them())
             results = [await asyncio.wait_for(prompts.read(default), 10) for _ in range(reads)]
@@ -76,6 +81,103 @@ def test_ctrl_c_clears_the_line_and_twice_leaves():
     assert typed("abc\x03d\r") == "d"
     assert typed("abc\x03", "\x03") is None
     assert typed("\x03x\x03y\r") == "y"
+
+
+def test_only_a_ctrl_c_soon_after_another_leaves():
+    class Clock:
+        now = 100.0
+
+        def __call__(self):
+            return self.now
+
+    clock = Clock()
+
+    def later():
+        clock.now += 5
+
+    assert typed("abc\x03", later, "\x03", "d\r", clock=clock) == "d"
+    assert typed("abc\x03", later, "\x03", "\x03", clock=clock) is None
+
+
+def test_enter_sends_what_was_searched_for_and_found(tmp_path):
+    history = tmp_path / "history"
+    typed("about apples\r", "about pears\r", history=history, reads=2)
+
+    assert typed("\x12", "appl", "\r", history=history) == "about apples"
+    assert typed("\x12", "plums", "\r", "x\r", history=history) == "x"
+    assert typed("\x12", "appl", "\x1b", "!\r", history=history) in (
+        "!about apples",
+        "about !apples",
+    )
+
+
+@pytest.fixture
+def editor(tmp_path, monkeypatch):
+    """Makes $EDITOR a shell script."""
+
+    def be(script):
+        path = tmp_path / "editor"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("EDITOR", str(path))
+        monkeypatch.delenv("VISUAL", raising=False)
+
+    return be
+
+
+@pytest.mark.parametrize(
+    ("script", "line"),
+    [
+        ('echo "more" >> "$1"', "abc\nmore!"),
+        ("exit 0", "abc!"),
+        ('echo lost > "$1"; exit 1', "abc!"),
+        ('rm "$1"', "abc!"),
+    ],
+)
+def test_the_editor_gives_the_text_back_and_sends_nothing(editor, script, line):
+    editor(script)
+
+    assert typed("abc", "\x18\x05", "", "", "!\r") == line
+
+
+MANY = "\n".join(f"line {n}" for n in range(61))
+
+
+def test_a_long_paste_is_sent_whole_and_stands_whole_in_the_history(tmp_path):
+    history = tmp_path / "history"
+
+    assert typed("look: " + PASTE.format(MANY) + " ok?", "\r", history=history) == (
+        f"look: {MANY} ok?"
+    )
+    assert typed("\x1b[A", "\r", history=history) == f"look: {MANY} ok?"
+
+
+def test_a_long_paste_is_deleted_as_one_and_expanded_by_a_key():
+    assert typed("a" + PASTE.format(MANY) + "\x7fb\r") == "ab"
+    assert typed(PASTE.format(MANY) + "\x0f" + "\x7f\r") == MANY[:-1]
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        "a\x1b[201~\r/quit\r",
+        "a\x1b[201~\r\x1b[200~b\r",
+        "\x1b[31mred\x1b]0;title\x07",
+        "\x1b[201~\r",
+    ],
+)
+def test_a_paste_that_pretends_to_end_is_one_prompt_all_the_same(pasted):
+    async def read():
+        with create_pipe_input() as source:
+            prompts = TerminalPrompts(None, source=source, output=DummyOutput())
+            source.send_text(PASTE.format(pasted))  # there already, as what is typed ahead
+            reading = asyncio.ensure_future(prompts.read())
+            await asyncio.sleep(0.5)
+            source.send_text(".\r")
+            return await asyncio.wait_for(reading, 10)
+
+    without_marks = pasted.replace("\x1b[200~", "").replace("\x1b[201~", "").replace("\r", "\n")
+    assert asyncio.run(read()) == without_marks + "."
 
 
 def test_ctrl_d_leaves_on_an_empty_line():
