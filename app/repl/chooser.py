@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, run_in_terminal
 from prompt_toolkit.application.current import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Point
@@ -27,6 +27,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from app.i18n import _
 from app.repl.colours import prompt_style
+from app.repl.suspending import suspend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -256,8 +257,10 @@ class Chooser(Generic[Value]):
             keys.add(key)(self._mover(rows))
         keys.add("pageup")(self._mover(-10))
         keys.add("pagedown")(self._mover(10))
-        keys.add("c-home")(self._mover(-len(self._choices)))
-        keys.add("c-end")(self._mover(len(self._choices)))
+        for key, rows in {"home": -len(self._choices), "end": len(self._choices)}.items():
+            keys.add(key)(self._mover(rows))
+            keys.add(f"c-{key}")(self._mover(rows))
+        keys.add("c-z")(lambda _event: run_in_terminal(suspend))
         for key, action in {"enter": "enter", **actions}.items():
             keys.add(key, eager=True)(self._doer(action))
         if self._folding is not None:

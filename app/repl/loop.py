@@ -23,6 +23,7 @@ from app.repl.console import is_gone, say
 from app.repl.meanwhile import Meanwhile, PausingApprover
 from app.repl.plain import plain
 from app.repl.prompt import quiet_terminal
+from app.repl.suspending import modes_at_start, suspend
 from app.repl.transcript_view import show_transcript
 from app.signals import INTERRUPTED, owned
 from domain.events import MessageAppended
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from app.bootstrap import Workshop
     from app.compactor import Compactor
     from app.ports import Approver, Screen
+    from app.repl.meanwhile import Waiting
     from app.repl.prompt import Prompts
     from app.repl.screen import ReplScreen
     from app.repl.typing_line import TypingLine
@@ -120,9 +122,10 @@ class Repl:
 
     def switch_to(self, at_hand: OpenConversation) -> None:
         """Go on in another conversation."""
-        if at_hand.id != self.at_hand.id:
-            self.context.workshop.let_go(self.at_hand.id)
-        self.at_hand = at_hand
+        before, self.at_hand = self.at_hand, at_hand
+        if at_hand.id != before.id:
+            self.meanwhile.move(before)
+            self.context.workshop.let_go(before.id)
         self._agent = None
         self._has_come = False
         self.context.on_switch(at_hand)
@@ -162,9 +165,9 @@ class Repl:
 
     # -- for what is typed meanwhile -----------------------------------------------------------
 
-    def show_typing(self, text: str, queued: Sequence[str]) -> None:
-        """Show the line that is being typed, and what is queued."""
-        self.context.screen.typing(text, queued)
+    def show_typing(self, text: str, waiting: Sequence[Waiting]) -> None:
+        """Show the line that is being typed, and what waits."""
+        self.context.screen.typing(text, waiting)
 
     def show_said(self, text: str) -> None:
         """Show a queued prompt that the model gets now."""
@@ -187,10 +190,18 @@ class Repl:
             self.leave(INTERRUPTED)
         self.stop()
 
+    def suspend(self) -> None:
+        """Let the shell have the terminal until it gives it back; tools go on."""
+        with self.meanwhile.paused():
+            self.context.screen.hide()
+            suspend()
+        self.meanwhile.refresh()
+
     # -- the loop ------------------------------------------------------------------------------
 
     async def run(self) -> int:
         """Talk until the person leaves; return the exit code."""
+        modes_at_start()
         with owned(self._on_signal):
             self._greet()
             while self._exit_code is None:
@@ -223,12 +234,15 @@ class Repl:
 
     async def _once(self) -> None:
         """Read one prompt and do what it says."""
-        if self.meanwhile.ahead:
-            prompt = self.meanwhile.ahead.popleft()
-            self.context.screen.prompted(prompt)
-            await self._do(prompt)
+        if (command := self.meanwhile.next_command()) is not None:
+            self.context.screen.prompted(command)
+            await self._do(command)
             return
-        offered, self._offered = self._offered, ""
+        if self.meanwhile.is_queued():
+            await self._take_turn(None)
+            self.console.line()
+            return
+        offered, self._offered = self._offered or self.meanwhile.draft(), ""
         task = await self._finished(self.context.prompts.read(default=offered))
         read = None if task.cancelled() else task.result()
         await self._heed(read)
@@ -279,14 +293,10 @@ class Repl:
     # -- a turn --------------------------------------------------------------------------------
 
     async def _take_turn(self, prompt: str | None) -> None:
-        """Take a turn with *prompt*, None: with what waits; and more, while something is queued."""
+        """Take a turn with *prompt*, None: with what waits."""
         since = self._version()
         task = await self._at_work(self._turn(prompt), is_turn=True)
         if task is not None and task.result() == "done":
-            if self._exit_code is None and self.meanwhile.is_queued():  # it came when all was said
-                await self._take_turn(None)
-            else:
-                self._offered = self.meanwhile.draft()
             return
         self._has_failed = True
         is_lost = prompt is not None and task is None and not self._is_saved(prompt, since)
@@ -295,8 +305,8 @@ class Repl:
     def _offer_what_was_typed(self, first: str | None = None) -> None:
         """Put what was typed, not delivered, into the next prompt; if we leave it stays queued."""
         if self._exit_code is None:
-            typed = self.meanwhile.take_all()
-            self._offered = "\n\n".join([first, *typed] if first else typed)
+            typed = [first or "", self.meanwhile.take_all()]
+            self._offered = "\n\n".join(text for text in typed if text)
 
     async def _turn(self, prompt: str | None) -> str:
         agent = self._agent_at_hand()

@@ -1,19 +1,21 @@
 """What is typed while the agent works: queued in the log at once, shown, and taken back.
 
-A prompt is queued durably and delivered by the agent: after the current tools, or at the end of
-the turn. A command (``/model x``, ``!ls``) waits for the end of the turn here. What a stopped
-turn leaves undelivered goes back into the next prompt, so that nothing is said by surprise.
+A prompt is queued durably, whatever is at work, and delivered by the agent: after the current
+tools, or as the next thing to do. A command (``/model x``, ``!ls``, ``q``) waits here for the end
+of the work, also of a stopped one. The prompts that a stopped turn leaves undelivered go back into
+the line, so that nothing is said by surprise.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from app.errors import explanation
 from app.repl import slash
+from domain.conversation import Conversation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
         def at_hand(self) -> OpenConversation:
             """The conversation that is worked in."""
 
-        def show_typing(self, text: str, queued: Sequence[str]) -> None:
-            """Show the line that is being typed, and what is queued."""
+        def show_typing(self, text: str, waiting: Sequence[Waiting]) -> None:
+            """Show the line that is being typed, and what waits."""
 
         def show_said(self, text: str) -> None:
             """Show a queued prompt that the model gets now."""
@@ -47,38 +49,40 @@ if TYPE_CHECKING:
         def interrupt(self) -> None:
             """Stop what is being done; a second time leaves."""
 
+        def suspend(self) -> None:
+            """Let the shell have the terminal until it gives it back."""
+
+
+class Waiting(NamedTuple):
+    """What was typed and waits: a prompt, by its version in the log; or a command, by none."""
+
+    text: str
+    version: Version | None = None
+
 
 class Meanwhile:
-    """Listens to the *line*, if there is one, while *workplace* is at work.
-
-    Attributes:
-        ahead: What was typed and is to be done next, in order.
-    """
+    """Listens to the *line*, if there is one, while *workplace* is at work."""
 
     def __init__(self, workplace: Workplace, line: TypingLine | None) -> None:
-        self.ahead: deque[str] = deque()
         self._workplace = workplace
         self._line = line
         self._is_turn = False
         self._is_reading = False
-        self._shown: dict[Version, str] = {}
-        self._pressed = asyncio.Event()
+        self._waiting: list[Waiting] = []
+        self._pressed: asyncio.Event | None = None
 
     @contextmanager
     def reading(self, *, is_turn: bool) -> Iterator[None]:
-        """Read what is typed; in a turn, prompts are queued for the agent."""
-        if self._line is None:
-            yield
-            return
+        """Read what is typed; in a turn, all that is queued is shown, whoever queued it."""
         self._is_turn = is_turn
-        self._shown = self._queue() if is_turn else {}
-        with self._line.reading(self):
-            self._is_reading = True
+        with nullcontext() if self._line is None else self._line.reading(self):
+            self._is_reading = self._line is not None
             try:
-                self._show()
+                self.refresh()
                 yield
             finally:
                 self._is_reading = False
+                self.refresh()
         self._workplace.show_typing("", ())
 
     def paused(self) -> AbstractContextManager[None]:
@@ -86,83 +90,107 @@ class Meanwhile:
         return nullcontext() if self._line is None else self._line.paused()
 
     async def pressed(self, seconds: float) -> bool:
-        """Wait for *seconds*, or until a key is pressed; return whether one was."""
-        self._pressed.clear()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._pressed.wait(), seconds)
-        if self._pressed.is_set() and self._line is not None:
-            self._line.take()
-            self._show()
-        return self._pressed.is_set()
+        """Wait for *seconds*, or until any key is pressed; return whether one was.
+
+        What it types is the beginning of the next prompt; Esc and Ctrl+C stop nothing meanwhile.
+        """
+        self._pressed = asyncio.Event()
+        try:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._pressed.wait(), seconds)
+            return self._pressed.is_set()
+        finally:
+            self._pressed = None
 
     def refresh(self) -> None:
-        """Show what was delivered since, and what is queued still."""
-        if self._line is None or not self._is_turn:
-            return
+        """Show what was delivered since, and what waits still."""
         queue = self._queue()
-        for version, text in self._shown.items():
-            if version not in queue:
+        for text, version in self._waiting:
+            if version is not None and version not in queue:
                 self._workplace.show_said(text)
-        self._shown = queue
+        self._waiting = [one for one in self._waiting if one.version in (None, *queue)]
+        if self._is_turn:
+            known = {one.version for one in self._waiting}
+            new = [version for version in queue if version not in known]
+            self._waiting += [Waiting(queue[version], version) for version in new]
         self._show()
 
-    def is_queued(self) -> bool:
-        """Whether a prompt waits in the log."""
-        return bool(self._queue())
+    def next_command(self) -> str | None:
+        """Return the command that is to be run next, and forget it; None for a prompt's turn."""
+        if self._waiting and self._waiting[0].version is None:
+            return self._waiting.pop(0).text
+        return None
 
-    def take_all(self) -> list[str]:
-        """Take back what was typed and neither delivered nor done; return it in order."""
+    def is_queued(self) -> bool:
+        """Whether a prompt that was typed here waits in the log."""
+        queue = self._queue()
+        return any(version in queue for _, version in self._waiting)
+
+    def take_all(self) -> str:
+        """Take back the prompts that are not delivered, and the line; commands wait on."""
         self.refresh()
-        queued = [text for version, text in self._shown.items() if self._withdraw(version)]
-        self._shown = {}
-        typed = [*queued, *self.ahead, self.draft()]
-        self.ahead.clear()
-        return [text for text in typed if text]
+        texts = [one.text for one in self._waiting if one.version and self._withdraw(one.version)]
+        self._waiting = [one for one in self._waiting if one.version is None]
+        return "\n\n".join(text for text in (*texts, self.draft()) if text)
 
     def draft(self) -> str:
         """Return the unfinished line, and clear it."""
         return "" if self._line is None else self._line.take()
 
+    def move(self, before: OpenConversation) -> None:
+        """Queue in the conversation at hand what was queued in the one *before* it."""
+        waiting, self._waiting = self._waiting, []
+        for text, version in waiting:
+            if version is None:
+                self._waiting.append(Waiting(text))
+                continue
+            self._queue_prompt(text)
+            with suppress(Exception):  # it is said there, too, if that goes on
+                before.record(partial(Conversation.withdraw_prompt, target=version))
+
     # -- the typist ----------------------------------------------------------------------------
+
+    def pressed_key(self) -> None:
+        """A key was pressed, whichever."""
+        if self._pressed is not None:
+            self._pressed.set()
 
     def changed(self, text: str) -> None:
         """Show the line."""
-        self._pressed.set()
         self._show(text)
 
     def entered(self, text: str) -> None:
         """Queue a prompt in the log; keep a command for later."""
-        if not self._is_turn or slash.parsed(text) is not None:
-            self.ahead.append(text)
+        if slash.parsed(text) is not None:
+            self._waiting.append(Waiting(text))
         else:
-            try:
-                self._workplace.at_hand.record(lambda talk: talk.queue_prompt(text))
-            except Exception as error:  # noqa: BLE001 - it came from a key: nobody else can tell
-                self.ahead.append(text)
-                self._workplace.complain(error)
+            self._queue_prompt(text)
         self.refresh()
-        self._show()
 
     def took_back(self) -> str | None:
         """Take back what was typed last."""
         self.refresh()
-        if self.ahead:
-            return self.ahead.pop()
-        if not self._shown:
+        if not self._waiting:
             return None
-        version, text = next(reversed(self._shown.items()))
-        if not self._withdraw(version):
+        text, version = self._waiting[-1]
+        if version is not None and not self._withdraw(version):
             return None
-        del self._shown[version]
+        self._waiting.pop()
         return text
 
     def stop(self) -> None:
         """Stop the work."""
-        self._workplace.stop()
+        if self._pressed is None:
+            self._workplace.stop()
 
     def interrupt(self) -> None:
         """Stop the work, or leave."""
-        self._workplace.interrupt()
+        if self._pressed is None:
+            self._workplace.interrupt()
+
+    def suspend(self) -> None:
+        """Let the shell have the terminal."""
+        self._workplace.suspend()
 
     # ------------------------------------------------------------------------------------------
 
@@ -173,6 +201,18 @@ class Meanwhile:
             if explanation(error) is None:
                 raise
             return {}
+
+    def _queue_prompt(self, text: str) -> None:
+        """Queue *text* in the log; what cannot be stands in the line again."""
+        try:
+            self._workplace.at_hand.record(lambda talk: talk.queue_prompt(text))
+        except Exception as error:  # noqa: BLE001 - it came from a key: nobody else can tell
+            if self._line is not None:
+                self._line.give_back(text)
+            self._workplace.complain(error)
+        else:
+            version, text = next(reversed(self._queue().items()))
+            self._waiting.append(Waiting(text, version))
 
     def _withdraw(self, version: Version) -> bool:
         """Take a prompt out of the queue; return whether it is out, and nobody will say it."""
@@ -186,7 +226,7 @@ class Meanwhile:
     def _show(self, text: str | None = None) -> None:
         if self._line is not None and self._is_reading:
             typed = self._line.text if text is None else text
-            self._workplace.show_typing(typed, [*self._shown.values(), *self.ahead])
+            self._workplace.show_typing(typed, self._waiting)
 
 
 class PausingApprover:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from app.ports import Purpose, ToolOutput
+    from app.repl.meanwhile import Waiting
     from domain.events import TurnError
     from domain.messages import JsonObject, ToolUseBlock
 
@@ -64,8 +65,11 @@ class ReplScreen(Protocol):
     def rest(self) -> None:
         """Nothing is under way any more, whatever happened: leave a clean line."""
 
-    def typing(self, text: str, queued: Sequence[str]) -> None:
-        """The person types *text* meanwhile, and has *queued* prompts."""
+    def hide(self) -> None:
+        """Take what is under way off the screen; the next thing that happens brings it back."""
+
+    def typing(self, text: str, waiting: Sequence[Waiting]) -> None:
+        """The person types *text* meanwhile; prompts and commands are *waiting*."""
 
     def prompted(self, text: str) -> None:
         """A queued prompt goes to the model."""
@@ -92,7 +96,7 @@ class RichScreen:
         self._line_ends = False  # … and what was written last ended a line
         self._last_named = ""  # plain mode: the call whose line was printed last
         self._typed = ""
-        self._queued: tuple[str, ...] = ()
+        self._queued: tuple[Waiting, ...] = ()
         self._on_request: Callable[[], None] = lambda: None
 
     # -- the port ------------------------------------------------------------------------------
@@ -192,12 +196,16 @@ class RichScreen:
             del self._running[tool_use_id]
         self._waiting_since = None
         self._last_named = ""
+        self.hide()
+
+    def hide(self) -> None:
+        """Take what is under way off the screen; the next thing that happens brings it back."""
         if self._region is not None:
             self._region.close()
 
-    def typing(self, text: str, queued: Sequence[str]) -> None:
-        """The person types *text* meanwhile, and has *queued* prompts."""
-        self._typed, self._queued = text, tuple(queued)
+    def typing(self, text: str, waiting: Sequence[Waiting]) -> None:
+        """The person types *text* meanwhile; prompts and commands are *waiting*."""
+        self._typed, self._queued = text, tuple(waiting)
         self._draw(now=True)
 
     def prompted(self, text: str) -> None:
@@ -361,8 +369,9 @@ class RichScreen:
         yield from self._typed_meanwhile()
 
     def _typed_meanwhile(self) -> Iterator[RenderableType]:
-        for text in self._queued:
-            yield cropped(Text(_("queued: {text}").format(text=flat(text)), style="dim"))
+        for text, version in self._queued:
+            label = _("queued: {text}") if version else _("then: {text}")
+            yield cropped(Text(label.format(text=flat(text)), style="dim"))
         if self._queued:
             yield cropped(Text(_("  (Alt+Up takes the last one back)"), style="dim"))
         if self._typed:

@@ -168,6 +168,9 @@ async def _log(repl: Repl, arguments: str) -> None:
             _("/log takes nothing or follow, not {arguments!r}.").format(arguments=arguments)
         )
     shown = max(talk.version - _EVENTS_SHOWN, 0)
+    if arguments and repl.context.prompts.is_interactive:
+        how = _("any key") if repl.is_at_terminal else "Ctrl+C"
+        repl.say(_("({key} ends this)").format(key=how), "dim")
     while True:
         events = repl.context.workshop.conversations.events_of(repl.at_hand.id, since=shown + 1)
         for event in events:

@@ -15,6 +15,7 @@ from prompt_toolkit.input import create_input
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import create_output
 
+from app.repl.pastes import pasted_text
 from domain.text import valid
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ _SECONDS_FOR_AN_ESCAPE = 0.1
 class Typist(Protocol):
     """Who is told what the keys mean."""
 
+    def pressed_key(self) -> None:
+        """A key was pressed, whichever."""
+
     def changed(self, text: str) -> None:
         """The line is now *text*."""
 
@@ -45,6 +49,9 @@ class Typist(Protocol):
 
     def interrupt(self) -> None:
         """Ctrl+C was pressed."""
+
+    def suspend(self) -> None:
+        """Ctrl+Z was pressed."""
 
 
 class TypingLine:
@@ -83,6 +90,10 @@ class TypingLine:
         """Return what stands in the line, and clear it."""
         text, self.text = self.text, ""
         return text
+
+    def give_back(self, text: str) -> None:
+        """Put *text* before what stands in the line."""
+        self.text = f"{text}\n{self.text}" if self.text else text
 
     # -- the terminal --------------------------------------------------------------------------
 
@@ -130,9 +141,13 @@ class TypingLine:
 
     def _take_keys(self, keys: Iterable[KeyPress]) -> None:
         before, waiting = self.text, deque(keys)
+        if waiting and self._typist is not None:
+            self._typist.pressed_key()
         while waiting and self._typist is not None:
             press = waiting.popleft()
-            if press.key == Keys.Escape and waiting and waiting[0].key != Keys.Escape:
+            if press.key == Keys.BracketedPaste:
+                self.text += pasted_text(press, waiting)
+            elif press.key == Keys.Escape and waiting and waiting[0].key != Keys.Escape:
                 self._take_alt_key(waiting.popleft())
             else:
                 self._take_key(press, self._typist)
@@ -151,6 +166,8 @@ class TypingLine:
                 typist.stop()
             case Keys.ControlC | Keys.SIGINT:
                 typist.interrupt()
+            case Keys.ControlZ:
+                typist.suspend()
             case Keys.ControlM | Keys.ControlJ:
                 if text := self.take().strip():
                     typist.entered(text)
@@ -161,7 +178,7 @@ class TypingLine:
 
     def _take_back(self) -> None:
         if self._typist is not None and (text := self._typist.took_back()) is not None:
-            self.text = f"{text}\n{self.text}" if self.text else text
+            self.give_back(text)
 
 
 def _edited(text: str, press: KeyPress) -> str:
@@ -172,8 +189,6 @@ def _edited(text: str, press: KeyPress) -> str:
             return text.rstrip().rpartition(" ")[0]
         case Keys.ControlU:
             return ""
-        case Keys.BracketedPaste:
-            return text + valid(press.data.replace("\r\n", "\n").replace("\r", "\n"))
         case str(character) if not isinstance(press.key, Keys):
             return text + valid(character)
         case _:

@@ -21,7 +21,11 @@ class Line:
         yield
 
     def take(self):
-        return ""
+        text, self.text = self.text, ""
+        return text
+
+    def give_back(self, text):
+        self.text = text
 
 
 class Place:
@@ -30,8 +34,8 @@ class Place:
     def __init__(self, at_hand):
         self.at_hand, self.complaints = at_hand, []
 
-    def show_typing(self, text, queued):
-        pass
+    def show_typing(self, text, waiting):
+        self.waiting = list(waiting)
 
     def show_said(self, text):
         pass
@@ -54,7 +58,7 @@ def full(*_args, **_kwargs):
 
 @pytest.mark.parametrize(
     ("take", "nothing"),
-    [(Meanwhile.took_back, None), (Meanwhile.take_all, [])],
+    [(Meanwhile.took_back, None), (Meanwhile.take_all, "")],
     ids=["the last", "all"],
 )
 def test_what_cannot_be_taken_out_of_the_queue_is_not_handed_out(place, monkeypatch, take, nothing):
@@ -72,7 +76,7 @@ def test_what_cannot_be_taken_out_of_the_queue_is_not_handed_out(place, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("take", "taken"), [(Meanwhile.took_back, "two"), (Meanwhile.take_all, ["one", "two"])]
+    ("take", "taken"), [(Meanwhile.took_back, "two"), (Meanwhile.take_all, "one\n\ntwo")]
 )
 def test_what_was_handed_out_is_queued_no_more(place, take, taken):
     meanwhile = Meanwhile(place, Line())
@@ -85,3 +89,53 @@ def test_what_was_handed_out_is_queued_no_more(place, take, taken):
     left = list(place.at_hand.conversation.queue.values())
     assert left == (["one"] if taken == "two" else [])
     assert place.complaints == []
+
+
+@pytest.mark.parametrize("is_turn", [True, False])
+def test_what_is_shown_as_queued_is_in_the_log_whatever_is_at_work(place, is_turn):
+    meanwhile = Meanwhile(place, Line())
+    with meanwhile.reading(is_turn=is_turn):
+        meanwhile.entered("a prompt")
+        meanwhile.entered("/compact")
+
+        assert [text for text, version in place.waiting if version] == ["a prompt"]
+        assert list(place.at_hand.conversation.queue.values()) == ["a prompt"]
+
+
+def test_what_the_log_cannot_take_is_not_queued_and_stands_in_the_line(place, monkeypatch):
+    line = Line()
+    meanwhile = Meanwhile(place, line)
+    with meanwhile.reading(is_turn=False):
+        monkeypatch.setattr(place.conversations.recorder, "insert_events", full)
+        meanwhile.entered("a prompt")
+
+        assert (place.waiting, line.text) == ([], "a prompt")
+    assert place.complaints == [NotRecordedError]
+
+
+COMMANDS = ["/compact", "  /model x", "!rm x", "!!ls", "q", " quit ", "/unknown"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_waits_as_one_and_never_stands_among_prompts(place, command):
+    meanwhile = Meanwhile(place, Line())
+    with meanwhile.reading(is_turn=True):
+        for text in ("one", command, "two"):
+            meanwhile.entered(text)
+
+        assert meanwhile.next_command() is None  # the prompt before it comes first
+        assert meanwhile.take_all() == "one\n\ntwo"
+        assert meanwhile.next_command() == command
+    assert meanwhile.next_command() is None
+
+
+def test_a_queued_prompt_moves_with_the_person_to_another_conversation(place):
+    meanwhile, before = Meanwhile(place, Line()), place.at_hand
+    with meanwhile.reading(is_turn=False):
+        meanwhile.entered("for the new one")
+        place.at_hand = place.conversations.start(begin())
+        meanwhile.move(before)
+
+        assert dict(before.conversation.queue) == {}
+        assert list(place.at_hand.conversation.queue.values()) == ["for the new one"]
+        assert meanwhile.is_queued()

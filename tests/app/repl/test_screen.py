@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
+from app.repl.meanwhile import Waiting
 from app.repl.screen import RichScreen
 from domain.events import TurnError
 from domain.messages import ToolUseBlock
@@ -324,3 +325,51 @@ def test_images_are_named(screen):
     )
 
     assert "[image]\na.png" in screen.text()
+
+
+@pytest.mark.parametrize(
+    ("purpose", "said"),
+    [("answer", "waiting for the first token 3s"), ("summary", "summarising 3s")],
+)
+@pytest.mark.parametrize(
+    "before",
+    [
+        lambda screen: screen.answered(),
+        lambda screen: screen.compacted(100),
+        lambda screen: screen.tool_ended(call(), output("no", is_error=True)),
+        lambda screen: screen.turn_ended("done", None),
+        lambda screen: screen.rest(),
+    ],
+)
+def test_a_request_that_is_under_way_is_seen_whatever_came_before(before, purpose, said):
+    screen = Screen(fancy=True)
+    before(screen)
+    screen.asking(purpose)
+    screen.time.now += 3
+    screen.typing("", [Waiting("a prompt", 7), Waiting("/compact")])
+
+    shown = screen.text()
+    assert said in shown
+    assert "Esc stops" in shown
+    assert "queued: a prompt" in shown
+    assert "then: /compact" in shown
+
+
+def test_the_pause_before_a_retry_and_the_wait_after_it_are_told_apart():
+    screen = Screen(fancy=True)
+    screen.asking("answer")
+    screen.streamed({"type": "retry", "attempt": 1, "of": 3, "after": 2, "reason": "overloaded"})
+    screen.time.now += 1.5
+    screen.typing("", ())
+    assert "retrying soon" in screen.text()
+    screen.time.now += 1
+    screen.typing("", ())
+    assert "waiting for the first token" in screen.text()
+
+
+def test_what_was_delivered_is_shown_when_the_request_goes_out():
+    screen = Screen(fancy=True)
+    screen.watch(lambda: screen.prompted("a queued prompt"))
+    screen.asking("answer")
+
+    assert "a queued prompt" in screen.text()

@@ -15,6 +15,12 @@ class Typist:
     def __init__(self, *back):
         self.told, self.back, self.has_ended = [], list(back), asyncio.Event()
 
+    def pressed_key(self):
+        pass
+
+    def suspend(self):
+        self.told.append("suspend")
+
     def changed(self, text):
         self.told.append(text)
 

@@ -1,0 +1,119 @@
+"""Keys that leave, stop, wait and come back, with the real program."""
+
+import pexpect
+import pytest
+
+from tests.app.programs import events, until
+from tests.app.repl.terminal import CTRL_C, ENTER, ESC, PROMPT, Person, has
+from tests.server import Gate, ScriptedServer, call, reply
+
+CTRL_Z = "\x1a"
+AT_REST = rf"{PROMPT} *$"
+
+
+@pytest.mark.parametrize("key", [ESC, " ", "\x1b[B", ENTER, CTRL_C])
+def test_any_key_ends_the_following_of_a_log_and_no_key_is_lost(tmp_path, key):
+    with ScriptedServer([reply("One.")]) as server:
+        person = Person(tmp_path, server)
+        person.shows(AT_REST)
+        person.presses("hello" + ENTER)
+        person.shows(r"One\.", AT_REST)
+        person.presses("/log follow" + ENTER)
+        person.shows("any key ends this")
+        person.presses(key)
+        person.shows(rf"ends this\)[^>]*\n{AT_REST}")
+        person.presses("/log follow" + ENTER)
+        person.shows(r"(?s)ends this.*ends this")
+        person.presses("/name Anna" + ENTER)
+        person.shows("is named", AT_REST)
+        person.presses("q" + ENTER)
+        assert person.ended()[0] == 0
+
+
+@pytest.mark.parametrize("end", ["killed", "twice"])
+def test_what_is_queued_while_a_command_works_is_not_lost(tmp_path, end):
+    with ScriptedServer() as server:
+        person = Person(tmp_path, server)
+        person.shows(AT_REST)
+        person.presses("!sleep 100" + ENTER)
+        person.shows(r"sleep 100 \d+s")
+        person.presses("do not lose me" + ENTER)
+        person.shows("queued: do not lose me")
+        if end == "killed":
+            person.killed()
+        else:
+            person.presses(CTRL_C + CTRL_C)
+            person.ended()
+
+    assert has("PromptQueued", text="do not lose me")(events(person.log()))
+    assert not has("PromptWithdrawn")(events(person.log()))
+
+
+def test_commands_that_were_typed_meanwhile_run_when_the_turn_was_stopped(tmp_path):
+    with Gate() as gate, ScriptedServer([reply("Half", gate=gate, gate_after=1)]) as server:
+        person = Person(tmp_path, server)
+        person.shows(AT_REST)
+        person.presses("go" + ENTER)
+        person.shows("waiting for the first token")
+        for line in ("first", "  /name Anna", "!touch done", "second"):
+            person.presses(line + ENTER)
+        person.shows("queued: first", "then: /name Anna", "then: !touch done", "queued: second")
+        person.presses(ESC)
+        until((person.cwd / "done").exists)
+        person.shows("is named", r"leftfold> first\n +…\n +… second")
+        person.presses(CTRL_C)
+        person.shows("again leaves")
+        person.presses("q" + ENTER)
+        person.ended()
+
+    assert has("Renamed", name="Anna")(events(person.log()))
+
+
+class Shell(Person):
+    """A person whose program is a job of a shell."""
+
+    def at_terminal(self, *arguments, size):
+        shell = pexpect.spawn(
+            "/bin/bash",
+            ["--norc", "--noediting", "-i"],
+            cwd=str(self.cwd),
+            env=self.environment | {"PS1": "shell> "},
+            encoding="utf-8",
+            dimensions=size,
+            timeout=60,
+        )
+        shell.expect("shell> ")
+        shell.sendline(" ".join(self.command(*arguments)))
+        return shell
+
+    def comes_back(self):
+        self.shows(r"(?s)Stopped.*shell> *$")
+        self.presses("stty -a | grep -c ' echo '; stty -a | grep -c ' icanon '" + ENTER)
+        self.shows(r"\n1\n1\nshell> *$")
+        self.presses("fg" + ENTER)
+
+
+def test_ctrl_z_gives_the_terminal_to_the_shell_and_comes_back(tmp_path):
+    bash = call("bash", command="sleep 1; echo built > out.txt")
+    with ScriptedServer([reply(bash), reply("Done.")]) as server:
+        person = Shell(tmp_path, server, "--yes")
+        person.shows(AT_REST)
+        person.presses(CTRL_Z)  # at the prompt
+        person.comes_back()
+        person.shows(AT_REST)
+        person.presses("build" + ENTER)
+        person.shows(r"sleep 1.*\ds|Done\.")
+        person.presses(CTRL_Z)  # while it works
+        person.comes_back()
+        person.shows(r"Done\.", AT_REST)
+        person.presses("/tree" + ENTER)
+        person.shows("Esc leaves")
+        person.presses(CTRL_Z)  # in a list
+        person.comes_back()
+        person.shows("Esc leaves")
+        person.presses(ESC)
+        person.shows(AT_REST)
+        person.presses("q" + ENTER)
+        person.shows(r"To resume.*\nshell> *$")
+
+    assert (person.cwd / "out.txt").read_text() == "built\n"
