@@ -211,7 +211,7 @@ def test_a_command_that_is_typed_meanwhile_is_obeyed_after_the_turn(tmp_path):
         person.says("go")
         person.waits("cat fifo")
         person.presses("/name Anna" + ENTER + "q" + ENTER)
-        person.waits("queued: q")
+        person.waits("then: q")
         fifo.write_text("out\n")
         person.waits("Done.", "is named 'Anna'")
 
