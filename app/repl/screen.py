@@ -48,7 +48,7 @@ STOPS = {
     "model_context_window_exceeded": "The conversation has filled the model's context window.",
     "refusal": "The model declined to answer.",
 }
-_WAITS: dict[Purpose, str] = {
+WAITS = {
     "answer": "waiting for the first token",
     "summary": "summarising",
 }
@@ -108,7 +108,7 @@ class RichScreen:
     def asking(self, purpose: Purpose) -> None:
         """A request goes out: from here on the model is waited for."""
         self._on_request()
-        self._wait(_(_WAITS[purpose]))
+        self._wait(_(WAITS[purpose]))
 
     def streamed(self, event: JsonObject) -> None:
         """Show a raw stream event of the answer that is arriving."""
