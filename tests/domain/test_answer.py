@@ -68,12 +68,54 @@ def test_pieces_make_blocks_in_order():
     )
 
     assert found.content == [b.thinking("hm", "sig"), b.text("yes"), b.tool_use("a", command="ls")]
-    assert (found.response_id, found.stop_reason, found.is_complete) == ("msg_1", "tool_use", True)
+    assert (found.response_id, found.stop_reason) == ("msg_1", "tool_use")
+    assert found.calls_are_whole
     assert found.usage == {"input_tokens": 9, "output_tokens": 7}
 
 
-def test_a_stream_that_ends_without_a_reason_is_not_complete():
-    assert not answer(HEAD, start(0, b.text("yes")), stop(0)).is_complete
+@pytest.mark.parametrize(
+    "stream",
+    [
+        [start(0, CALL)],
+        [start(0, CALL), input_piece(0, '{"command": "l'), stop(0)],
+        [start(0, CALL), stop(0), start(0, CALL)],
+        [start(0, CALL | {"input": "ls"}), stop(0)],
+    ],
+)
+def test_a_call_that_has_no_end_or_no_input_is_not_whole(stream):
+    assert not answer(HEAD, *stream).calls_are_whole
+
+
+@pytest.mark.parametrize(
+    ("block", "says"),
+    [
+        (b.text("x"), True),
+        (b.text(" \n"), False),
+        ({"type": "text", "text": None}, False),
+        (b.thinking("hm", "sig"), False),
+        (b.redacted(), False),
+        (CALL, True),
+        ({"type": "server_tool_use"}, True),
+    ],
+)
+def test_thinking_alone_and_blank_text_say_nothing(block, says):
+    assert answer(start(0, block), stop(0)).says_something == says
+    assert not answer(HEAD).says_something
+
+
+def test_a_second_block_of_the_same_index_takes_nothing_away():
+    found = answer(start(0, b.text("a")), start(0, b.text("b")), text_piece(0, "c"))
+
+    assert found.content == [b.text("a"), b.text("bc")]
+
+
+@pytest.mark.parametrize("count", [None, "9", 1.5, True, -1, 10**30, [], {"a": 1}])
+def test_a_count_that_is_none_counts_nothing(count):
+    head = {"type": "message_start", "message": {"id": 7, "usage": {"input_tokens": count}}}
+    found = answer(head, {"type": "message_delta", "delta": {}, "usage": [count]})
+
+    assert not found.usage.get("input_tokens")
+    assert found.response_id is None
 
 
 def test_a_call_without_input_has_an_empty_one():
