@@ -13,11 +13,14 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from app.i18n import _
+from app.turn_limits import DEFAULT_LIMITS, Spending
 from domain.answer import Answer
 from domain.events import TurnError
 from domain.projections.context import PROJECTION
 from domain.projections.requests import Requests
 from domain.projections.usage import added, total
+from domain.text import valid
 from infrastructure.errors import ModelError
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from app.compactor import Compactor
     from app.ports import Model, OpenConversation, Screen
     from app.tool_calls import ToolCalls
+    from app.turn_limits import TurnLimits
     from domain.conversation import Conversation
     from domain.events import Version
     from domain.raw_messages import JsonObject
@@ -34,6 +38,10 @@ MAX_CUT_OFF_ANSWERS = 2
 """How often in one turn the model may be asked again after an answer that ended in a call."""
 MAX_PAUSES = 10
 """How often in one turn the model may pause (``pause_turn``) and be asked to go on."""
+MAX_FULL_WINDOWS = 2
+"""How often in one turn room may be made for an answer that filled the window."""
+CUT_OFF = ("max_tokens", "refusal", "model_context_window_exceeded")
+"""Stop reasons of answers that ended before the model was done."""
 
 
 async def nothing(_prompt: str) -> Sequence[JsonObject]:
@@ -57,6 +65,7 @@ class Agent:
         tool_calls: ToolCalls,
         screen: Screen,
         compactor: Compactor,
+        limits: TurnLimits = DEFAULT_LIMITS,
         prepare: Callable[[Conversation], object] = lambda _: None,
         attach: Callable[[str], Awaitable[Sequence[JsonObject]]] = nothing,
     ) -> None:
@@ -71,6 +80,7 @@ class Agent:
         self._tool_calls = tool_calls
         self._screen = screen
         self.compactor = compactor
+        self._limits = limits
         self._requests: Requests | None = None
         self._lost: JsonObject = {}
 
@@ -96,11 +106,11 @@ class Agent:
         if not self.is_waiting():
             return await self._begin()
         first = self._at_hand.conversation.version + 1
-        return await self._finish(self._go_on(), first)
+        return await self._finish(self._go_on(first), first)
 
-    async def _go_on(self) -> None:
+    async def _go_on(self, first: Version) -> None:
         await self._tool_calls.run(self._at_hand.conversation.open_calls())
-        await self._work()
+        await self._work(first)
 
     async def _begin(self, say: Callable[[Conversation], object] | None = None) -> str:
         """Answer what a crash left open, say what is queued and what is to be said: one save."""
@@ -118,7 +128,7 @@ class Agent:
                 say(talk)
 
         self._at_hand.record(begin)
-        return await self._finish(self._work(), first)
+        return await self._finish(self._work(first), first)
 
     async def _finish(self, work: Coroutine[None, None, None], first: int) -> str:
         """Let *work* come to its end, whichever it is, and record that."""
@@ -131,43 +141,73 @@ class Agent:
             return self._end_turn("failed", first, error)
         return self._end_turn("done", first)
 
-    async def _work(self) -> None:
-        cut_off_answers, pauses = 0, 0
+    async def _work(self, first: Version) -> None:
+        spending = Spending(self._limits, first)
         while True:
-            stop_reason = await self._ask_in_room()
+            spending.ask(self._at_hand.conversation, added(self._lost, self.compactor.unrecorded))
+            answer = await self._ask_in_room()
             calls = self._at_hand.conversation.open_calls()
-            if calls and stop_reason != "tool_use":
+            if calls and _is_cut_off(answer):
                 # An input that may be cut off is never run (facts.md, trap 2; case A17).
-                self._tool_calls.refuse_cut_off(stop_reason)
-                cut_off_answers += 1
-                if cut_off_answers > MAX_CUT_OFF_ANSWERS:
-                    message = f"calls were cut off {cut_off_answers} times ({stop_reason})"
-                    raise ModelError(message, kind="calls_cut_off")
-                continue
-            await self._tool_calls.run(calls)
+                self._tool_calls.refuse_cut_off(answer.stop_reason or "")
+                message = _("calls were cut off again and again ({reason})")
+                message = message.format(reason=answer.stop_reason)
+                spending.again("calls_cut_off", message, most=MAX_CUT_OFF_ANSWERS)
+            elif calls:
+                await self._tool_calls.run(calls)
+            await self._stop_or_make_room(answer, spending)
             # What was typed meanwhile: after the tools, or at the end as the next thing to do.
-            if await self._deliver() or calls:
-                continue
-            if stop_reason == "pause_turn":
-                pauses += 1
-                if pauses > MAX_PAUSES:
-                    message = f"the model paused {pauses} times before it was done"
-                    raise ModelError(message, kind="paused_too_often")
-                continue
-            with suppress(ModelError):  # now, so that the next prompt need not wait
-                await self.compactor.make_room()
-            if not await self._deliver():
-                return
+            if await self._deliver():
+                spending.hear()
+            elif calls:
+                spending.see(self._at_hand.conversation, calls)
+            elif not self._must_ask_again(answer, spending):
+                with suppress(ModelError):  # now, so that the next prompt need not wait
+                    await self.compactor.make_room()
+                if not await self._deliver():
+                    return
 
-    async def _ask_in_room(self) -> str:
+    async def _stop_or_make_room(self, answer: Answer, spending: Spending) -> None:
+        """End the turn after a refusal; make room where the answer filled the window."""
+        if answer.stop_reason == "refusal":
+            details = (answer.stop_details.get(key) for key in ("category", "explanation"))
+            why = ": ".join(valid(text) for text in details if isinstance(text, str))
+            message = _("the model refused to answer{why}").format(why=why and f" ({why})")
+            advice = _("say it in other words, or go back with /tree")
+            raise ModelError(message, advice=advice, kind="refusal")
+        if answer.stop_reason == "model_context_window_exceeded":
+            message = _("the window is full, and compaction makes no room: start with /new")
+            spending.again("no_room", message, most=MAX_FULL_WINDOWS)
+            if not await self.compactor.compact(reason="overflow", keep=1):
+                raise ModelError(message, kind="no_room")
+
+    def _must_ask_again(self, answer: Answer, spending: Spending) -> bool:
+        """Whether the model is not done, though it called nothing and the user said nothing."""
+        if answer.stop_reason == "pause_turn":
+            message = _("the model pauses again and again")
+            spending.again("paused_too_often", message, most=MAX_PAUSES)
+            return True
+        if answer.stop_reason == "model_context_window_exceeded":
+            return True
+        if answer.says_something:
+            return False
+        nothing_said = _("the model answered with nothing")
+        message = _("{what}, twice: say it again").format(what=nothing_said)
+        spending.again("empty_answer", message, most=1)
+        retry = {"type": "retry", "attempt": 1, "of": 1, "after": 0.0, "reason": nothing_said}
+        self._screen.streamed(retry)
+        return True
+
+    async def _ask_in_room(self) -> Answer:
         """Ask; where the model says that it is too much, make room and ask once more."""
         await self.compactor.make_room()
         try:
             return await self._ask()
         except ModelError as problem:
-            if not problem.is_overflow:
-                raise
-            if not await self.compactor.compact(reason="overflow", keep=1):
+            is_too_much = problem.is_overflow or (
+                problem.is_unexplained and self.compactor.is_nearly_full()
+            )
+            if not is_too_much or not await self.compactor.compact(reason="overflow", keep=1):
                 raise
         return await self._ask()
 
@@ -188,8 +228,8 @@ class Agent:
                 return {version: found[version] for version in queue}
             found[new] = await self._attach(queue[new])
 
-    async def _ask(self) -> str:
-        """Send the context, append the answer; return why the model stopped."""
+    async def _ask(self) -> Answer:
+        """Send the context, append the answer, and return it."""
         talk = self._at_hand.conversation
         if self._requests is None or self._requests.conversation is not talk:
             self._requests = Requests(talk)  # the first, or read again after a failed save
@@ -228,7 +268,7 @@ class Agent:
             raise
         append(answer.content, answer.stop_reason)
         self._screen.answered()
-        return answer.stop_reason or ""
+        return answer
 
     def _end_turn(self, outcome: str, first: int, error: TurnError | None = None) -> str:
         def end(talk: Conversation) -> None:
@@ -241,3 +281,10 @@ class Agent:
         self._lost = self.compactor.unrecorded = {}
         self._screen.turn_ended(outcome, error)
         return outcome
+
+
+def _is_cut_off(answer: Answer) -> bool:
+    """Whether calls of *answer* may lack their end. The end has many names."""
+    if answer.stop_reason in CUT_OFF:
+        return True
+    return answer.stop_reason != "tool_use" and not answer.calls_are_whole

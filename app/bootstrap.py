@@ -25,6 +25,7 @@ from infrastructure.model.environment import has_credentials, knows_caching
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from datetime import datetime
+    from decimal import Decimal
     from uuid import UUID
 
     from app.agent import Agent
@@ -73,7 +74,7 @@ async def model(settings: Settings) -> AsyncIterator[Model]:
         if is_offline(settings):
             client = AnthropicModel(base_url=offline_url, api_key=OFFLINE_MODEL)
         else:
-            client = AnthropicModel()
+            client = AnthropicModel(idle_limit=settings.idle_limit)
         try:
             yield client
         finally:
@@ -184,6 +185,7 @@ class Workshop:
         """
         from app.agent import Agent, nothing  # noqa: PLC0415
         from app.tool_calls import ToolCalls  # noqa: PLC0415
+        from app.turn_limits import TurnLimits  # noqa: PLC0415
         from app.watched_model import WatchedModel  # noqa: PLC0415
         from infrastructure.tools import TOOLS  # noqa: PLC0415
         from infrastructure.tools.toolbox import Toolbox  # noqa: PLC0415
@@ -209,6 +211,7 @@ class Workshop:
             at_hand,
             compactor=self.compactor(at_hand, screen),
             model=WatchedModel(self.model, screen, "answer"),
+            limits=TurnLimits(self.settings.max_requests, self.settings.max_cost, _cost),
             tool_calls=ToolCalls(at_hand, toolbox, approver, screen),
             screen=screen,
             prepare=prepare,
@@ -268,3 +271,9 @@ def working_directory(talk: Conversation, launched_in: str) -> str:
     if talk.cwd is not None and Path(talk.cwd).is_dir():
         return talk.cwd
     return launched_in
+
+
+def _cost(model: str | None, usage: JsonObject) -> Decimal | None:
+    from infrastructure.model.prices import cost  # noqa: PLC0415 - half a second
+
+    return cost(model, usage)

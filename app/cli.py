@@ -168,14 +168,14 @@ def main() -> NoReturn:
         # Whoever read our output has gone; that is no error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except Exception as error:
-        from app.errors import FAILED, explanation  # noqa: PLC0415 - the domain is not for help
+    except Exception as error:  # noqa: BLE001 - said here, or nowhere
+        from app.errors import FAILED, explanation, name_of, traceback_of  # noqa: PLC0415
         from app.repl.plain import plain  # noqa: PLC0415
 
         if os.environ.get("LEFTFOLD_DEBUG"):
-            raise
-        what = f"{type(error).__name__}: {error}".partition("\n")[0]
-        bug = _("unexpected error: {what}").format(what=what)
+            click.echo(traceback_of(error), err=True)
+            sys.exit(FAILED)
+        bug = _("unexpected error: {what}").format(what=name_of(error))
         hint = _("(this is a bug; with LEFTFOLD_DEBUG=1 it shows where)")
         message, exit_code = explanation(error) or (f"{bug}\n{hint}", FAILED)
         click.echo(f"leftfold: {plain(message)}", err=True)

@@ -65,6 +65,10 @@ class Compactor:
         tokens = context_tokens(self._at_hand.conversation)
         return tokens > self._surely_fits and tokens > self._room().limit
 
+    def is_nearly_full(self) -> bool:
+        """Whether the context fills most of the window, as far as anybody knows."""
+        return 2 * context_tokens(self._at_hand.conversation) > self._room().limit
+
     async def make_room(self, *, reason: str = "threshold") -> None:
         """Compact until the next request fits, at most twice.
 

@@ -11,6 +11,9 @@ from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDi
 from app.errors import UsageError
 from app.i18n import _
 from app.settings import (
+    IDLE_LIMIT,
+    MAX_COST,
+    MAX_REQUESTS,
     SMALLEST_WINDOW,
     USER_FILE,
     VARIABLES,
@@ -33,10 +36,11 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
     from pydantic_settings import PydanticBaseSettingsSource
 
-USERS_OWN = ("yes", "store", "durability")
+USERS_OWN = ("yes", "store", "durability", "max_requests", "max_cost")
 """What a project may not say. A repository may come from anybody: it must neither let tools act
 without asking, nor have the user's conversations written into its own folder, nor bring logs with
-"always" in them, nor make saves less safe. Keys and base URLs are no settings at all."""
+"always" in them, nor make saves less safe, nor spend more of the user's money. Keys and base URLs
+are no settings at all."""
 
 
 def _known_tools(names: list[str]) -> list[str]:
@@ -62,6 +66,9 @@ class Keys(BaseModel):
     read_only: bool = False
     editing_mode: Literal["emacs", "vi"] = "emacs"
     theme: Literal["auto", "dark", "light"] = "auto"
+    max_requests: Annotated[int, Field(gt=0)] = MAX_REQUESTS
+    max_cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] = MAX_COST
+    idle_limit: Annotated[float, Field(gt=0, allow_inf_nan=False)] = IDLE_LIMIT
 
 
 class _Settings(Keys, BaseSettings):
@@ -216,6 +223,8 @@ def _what(problem: ErrorDetails) -> str:  # noqa: PLR0911 - a table
             return _("give a number of tokens, at least {least}").format(least=SMALLEST_WINDOW)
         case "int_parsing" | "int_type":
             return _("give a number of tokens, at least {least}").format(least=SMALLEST_WINDOW)
+        case "greater_than" | "finite_number" | "float_parsing" | "float_type":
+            return _("give a number above 0")
         case "literal_error":
             return _("choose one of {names}").format(names=problem["ctx"]["expected"])
         case "bool_type" | "bool_parsing":

@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import TYPE_CHECKING
 
 from eventsourcing.persistence import PersistenceError
@@ -23,6 +24,7 @@ from eventsourcing.persistence import PersistenceError
 from app.i18n import _
 from domain.errors import ConversationError, UnknownEntryError
 from infrastructure.errors import ModelError, StoreError
+from infrastructure.secrets import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,8 +135,13 @@ class NoCredentialsError(UsageError):
 def explanation(error: BaseException) -> tuple[str, int] | None:
     """Return the lines and the exit code for an error that a person can do something about.
 
-    None for anything else: that is a bug, and its traceback says more.
+    None for anything else: that is a bug, and its traceback says more. The lines hold no secret.
     """
+    told = _told(error)
+    return None if told is None else (redacted(told[0]), told[1])
+
+
+def _told(error: BaseException) -> tuple[str, int] | None:
     match error:
         case AppError():
             return str(error), error.exit_code
@@ -147,3 +154,13 @@ def explanation(error: BaseException) -> tuple[str, int] | None:
             return f"{error.filename or _('system error')}: {error.strerror or error}", FAILED
         case _:
             return None
+
+
+def name_of(error: BaseException) -> str:
+    """Return a line for an error that nobody expected: its type and its first line, no secret."""
+    return redacted(f"{type(error).__name__}: {error}".partition("\n")[0])
+
+
+def traceback_of(error: BaseException) -> str:
+    """Return where *error* came from, for whoever looks for a bug: without secrets."""
+    return redacted("".join(traceback.format_exception(error)))

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 SMALLEST_WINDOW = 4_000
+MAX_REQUESTS = 200
+"""How many requests a turn may make."""
+MAX_COST = 20.0
+"""How many US dollars a turn may cost."""
+IDLE_LIMIT = 300.0
+"""How many seconds may pass without anything of an answer. Models think long, not in silence."""
 TOOL_NAMES = ("bash", "read", "write", "edit")
 READING_TOOLS = ("read",)
 """The tools that need no approval. A test compares both with the tools: to import them is slow."""
@@ -40,6 +46,9 @@ VARIABLES = {
     "read_only": "LEFTFOLD_READ_ONLY",
     "editing_mode": "LEFTFOLD_EDITING_MODE",
     "theme": "LEFTFOLD_THEME",
+    "max_requests": "LEFTFOLD_MAX_REQUESTS",
+    "max_cost": "LEFTFOLD_MAX_COST",
+    "idle_limit": "LEFTFOLD_IDLE_LIMIT",
 }
 """The settings, and the environment variable of each."""
 
@@ -76,6 +85,9 @@ class Settings:
     tools: tuple[str, ...] = TOOL_NAMES
     editing_mode: str = "emacs"
     theme: str = "auto"
+    max_requests: int = MAX_REQUESTS
+    max_cost: float = MAX_COST
+    idle_limit: float = IDLE_LIMIT
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -134,6 +146,9 @@ def _settings(said: Mapping[str, Any], flags: Mapping[str, Any], **others: Any) 
         tools=_offered(said.get("tools"), is_reading=bool(said.get("read_only"))),
         editing_mode=said.get("editing_mode") or "emacs",
         theme=_theme(said.get("theme") or "auto"),
+        max_requests=said.get("max_requests") or MAX_REQUESTS,
+        max_cost=said.get("max_cost") or MAX_COST,
+        idle_limit=said.get("idle_limit") or IDLE_LIMIT,
         environment=environment,
         **others,
     )

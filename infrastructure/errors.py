@@ -161,7 +161,8 @@ class WriteError(StoreError, OperationalError):
 class ModelError(Exception):
     """There is no answer from the model, or it broke off.
 
-    Its text has passed `infrastructure.secrets.redacted`: *message*, and the *advice* what to do.
+    Its text is one line: *message*, and the *advice* what to do. It has passed
+    `infrastructure.secrets.redacted`.
 
     Attributes:
         reason: The text without the advice.
@@ -191,8 +192,8 @@ class ModelError(Exception):
         requested_tokens: int | None = None,
         max_tokens: int | None = None,
     ) -> None:
-        self.reason = redacted(message)
-        super().__init__(redacted(f"{message}: {advice}") if advice else self.reason)
+        self.reason = redacted(" ".join(message.split()))
+        super().__init__(f"{self.reason}: {redacted(advice)}" if advice else self.reason)
         self.kind = kind
         self.status = status
         self.request_id = request_id

@@ -70,11 +70,15 @@ class ScriptedReply(Reply):
     error_type: str = "overloaded_error"
     finished: bool = True
     cut: bool = False
+    stop_details: dict | None = None
 
     def play(self, events):
         events = list(events)
         if self.cut:
             events = _without_last_piece(events)
+        for _, event in events:
+            if self.stop_details and event["type"] == "message_delta":
+                event["delta"]["stop_details"] = self.stop_details
         if not self.finished:
             events = [
                 event for event in events if event[0] not in ("message_delta", "message_stop")
@@ -112,7 +116,7 @@ def reply(*blocks, stop_reason=None, usage=None, **delivery):
 
     *delivery*: gate=Gate(), gate_after=K · drop_after=K (the connection) · error_after=K (an SSE
     error event, error_type="overloaded_error") · finished=False (no message_delta, no message_stop)
-    · cut=True (the last tool call's JSON loses its last piece; the stop reason is max_tokens).
+    · stop_details={…} · cut=True (the last tool call's JSON loses its last piece; the stop reason is max_tokens).
     They act on streams only.
     """
     content = tuple(text(block) if isinstance(block, str) else block for block in blocks)

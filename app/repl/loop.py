@@ -8,14 +8,13 @@ record what it did.
 from __future__ import annotations
 
 import asyncio
-import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from app.bootstrap import working_directory
-from app.errors import DONE, FAILED, explanation
+from app.errors import DONE, FAILED, explanation, name_of, traceback_of
 from app.i18n import _
 from app.repl import slash
 from app.repl.attachments import attachments
@@ -384,13 +383,11 @@ class Repl:
             self.say(told[0], "red")
         else:
             self.say(
-                _("Unexpected error: {name}: {error}").format(
-                    name=type(error).__name__, error=error
-                ),
+                _("Unexpected error: {what}").format(what=name_of(error)),
                 "red",
             )
         if self.context.is_debugging:
-            self.say("".join(traceback.format_exception(error)), "dim")
+            self.say(traceback_of(error), "dim")
         elif told is None:
             self.say(_("(this is a bug; with LEFTFOLD_DEBUG=1 it shows where)"), "dim")
 

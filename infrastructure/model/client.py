@@ -15,7 +15,7 @@ from infrastructure.errors import ModelError
 from infrastructure.model import connection
 from infrastructure.model.failures import sdk_failure
 from infrastructure.model.retrying import MAX_RETRIES, pause_after
-from infrastructure.model.streaming import IDLE_LIMIT, Patience, events_of
+from infrastructure.model.streaming import Patience, events_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -43,7 +43,7 @@ class AnthropicModel:
         base_url: str | Callable[[], str] | None = None,
         api_key: str = "",
         max_retries: int = MAX_RETRIES,
-        idle_limit: float = IDLE_LIMIT,
+        idle_limit: float = 300.0,
     ) -> None:
         self._base_url = base_url
         self._api_key = api_key
@@ -98,6 +98,8 @@ class AnthropicModel:
                     yield event
         except ModelError:
             raise
+        except anthropic.CredentialsError as error:  # a file that it reads when it needs it
+            raise connection.unusable_credentials(error) from error
         except Exception as error:  # the SDK and its transport raise what they like
             raise sdk_failure(error, anthropic, httpx2, request) from error
 

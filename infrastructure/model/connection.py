@@ -34,6 +34,7 @@ _LOOPBACK = (
 _HEADERS = "ANTHROPIC_CUSTOM_HEADERS"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
+_LAST_PORT = 65_535
 _KEY = re.compile(r"[\x21-\x7e]+")
 _OTHERS = (
     "ANTHROPIC_PROFILE", "ANTHROPIC_CONFIG_DIR", "ANTHROPIC_IDENTITY_TOKEN_FILE",
@@ -85,7 +86,7 @@ def connect_by_environment(anthropic: Any, httpx2: Any) -> Any:
 
 def unusable_credentials(error: Exception) -> ModelError:
     """Return what to say when the credentials that the SDK looks for itself cannot be used."""
-    chosen = [f"{name}={os.environ[name]}" for name in _OTHERS if os.environ.get(name)]
+    chosen = [f"{name}={os.environ[name]!r}" for name in _OTHERS if os.environ.get(name)]
     return ModelError(
         f"the credentials cannot be used ({error}; {', '.join(chosen) or 'no variable is set'})",
         advice="set ANTHROPIC_API_KEY, or mend what these variables name",
@@ -138,7 +139,7 @@ def _checked_base_url(httpx2: Any) -> str | None:
         raise _wrong(name, f"{error}; {example}", value=said) from error
     if url.scheme not in ("http", "https"):
         raise _wrong(name, f"it does not begin with http:// or https://; {example}", value=said)
-    if not url.host or re.search(r"[\s\x00-\x1f\x7f]|%20|%0", said):
+    if not url.host or (url.port or 1) > _LAST_PORT or re.search(r"[\s\x00-\x1f\x7f]|%20|%0", said):
         raise _wrong(name, f"this is no address; {example}", value=said)
     return said
 

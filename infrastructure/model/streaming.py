@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-IDLE_LIMIT = 300.0
-"""Seconds in which something of an answer has to come. Models think long, but not in silence."""
-
 _AFTER_STOP_REASON, _AFTER_END = 10.0, 1.0
 """Seconds that an answer that is complete may take to end its response."""
 

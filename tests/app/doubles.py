@@ -5,6 +5,7 @@ from app.compactor import Compactor
 from app.instructions import system_prompt
 from app.ports import Approval
 from app.tool_calls import ToolCalls
+from app.turn_limits import DEFAULT_LIMITS
 from domain.conversation import Conversation
 from infrastructure.model.client import AnthropicModel
 from infrastructure.tools.toolbox import Toolbox
@@ -81,6 +82,7 @@ class Desk:
         approver=None,
         toolbox=None,
         window=200_000,
+        limits=DEFAULT_LIMITS,
     ):
         self.at_hand = at_hand or conversations.start(begin(str(cwd)))
         self.screen, self.approver = Witness(), approver or Judge()
@@ -90,6 +92,7 @@ class Desk:
         self.agent = Agent(
             self.at_hand,
             compactor=self.compactor,
+            limits=limits,
             model=self.model,
             tool_calls=ToolCalls(self.at_hand, self.toolbox, self.approver, self.screen),
             screen=self.screen,

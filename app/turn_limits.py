@@ -1,0 +1,132 @@
+"""What one turn may spend: requests, money, and rounds of calls that bring nothing new."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from app.i18n import _
+from app.settings import MAX_COST, MAX_REQUESTS
+from domain.canonical import canonical
+from domain.events import MessageAppended
+from domain.projections.usage import added, usage_of
+from infrastructure.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from domain.conversation import Conversation
+    from domain.events import Version
+    from domain.messages import JsonObject, ToolUseBlock
+    from domain.projections.usage import Cost
+
+MAX_REPEATED_ROUNDS = 5
+"""How many rounds of calls in a row may bring nothing that this turn has not seen."""
+
+_MOST_PER_TOKEN = 0.0005
+"""No model's token costs more: up to here the prices, slow to import, need not be known."""
+
+
+def nobody_knows(_model: str | None, _usage: JsonObject) -> None:
+    """Price nothing."""
+
+
+class TurnLimits(NamedTuple):
+    """The limits of every turn, and who knows what models cost."""
+
+    max_requests: int = MAX_REQUESTS
+    max_cost: float = MAX_COST
+    cost: Cost = nobody_knows
+
+
+DEFAULT_LIMITS = TurnLimits()
+
+
+class Spending:
+    """What a turn, which begins with version *first*, has spent so far."""
+
+    def __init__(self, limits: TurnLimits, first: Version) -> None:
+        self._limits = limits
+        self._first = first
+        self._requests = 0
+        self._seen: set[bytes] = set()
+        self._rounds_without_news = 0
+        self._times: Counter[str] = Counter()
+
+    def ask(self, talk: Conversation, lost: JsonObject) -> None:
+        """Count one more request; *lost* is what attempts without an answer have used.
+
+        Raises:
+            ModelError: the turn has spent what it may.
+        """
+        most = self._limits.max_requests
+        if self._requests >= most:
+            message = _(
+                "this turn has made {count} requests, as many as one may: say `go on`, or raise "
+                "the setting max_requests"
+            ).format(count=most)
+            raise ModelError(message, kind="request_limit")
+        self._requests += 1
+        spent = self._cost(talk, lost)
+        if spent >= self._limits.max_cost:
+            message = _(
+                "this turn has cost ${spent:.2f}, and one may cost ${most:.2f}: say `go on`, or "
+                "raise the setting max_cost"
+            ).format(spent=spent, most=self._limits.max_cost)
+            raise ModelError(message, kind="cost_limit")
+
+    def _cost(self, talk: Conversation, lost: JsonObject) -> float:
+        """Return what the turn has cost in dollars; 0 where nobody knows, or it is little."""
+        entries = list(talk.since(self._first))
+        tokens = added(usage_of(entries, nobody_knows).tokens, lost)
+        if sum(tokens.values()) * _MOST_PER_TOKEN < self._limits.max_cost:
+            return 0.0
+        of_lost = self._limits.cost(talk.model, lost) or 0
+        return float((usage_of(entries, self._limits.cost).cost or 0) + of_lost)
+
+    def again(self, kind: str, message: str, *, most: int) -> None:
+        """Let the model be asked again after an answer of *kind*, at *most* so often.
+
+        Raises:
+            ModelError: with *kind* and *message*: that was often enough.
+        """
+        self._times[kind] += 1
+        if self._times[kind] > most:
+            raise ModelError(message, kind=kind)
+
+    def hear(self) -> None:
+        """The user said something: what comes now may be the same and mean another thing."""
+        self._rounds_without_news = 0
+
+    def see(self, talk: Conversation, calls: Sequence[ToolUseBlock]) -> None:
+        """Look at *calls* and their results.
+
+        Raises:
+            ModelError: round after round they were such that this turn has seen before.
+        """
+        results = _results(talk, {call.id for call in calls})
+        pairs = {
+            canonical([call.name, call.input, results.get(call.id)]): call.name for call in calls
+        }
+        is_news = not pairs.keys() <= self._seen
+        self._seen |= pairs.keys()
+        self._rounds_without_news = 0 if is_news else self._rounds_without_news + 1
+        if self._rounds_without_news >= MAX_REPEATED_ROUNDS:
+            message = _(
+                "the model makes the same calls again and again, with the same results "
+                "({names}): tell it what to do instead"
+            ).format(names=", ".join(sorted(set(pairs.values()))))
+            raise ModelError(message, kind="repeated_calls")
+
+
+def _results(talk: Conversation, wanted: set[str]) -> JsonObject:
+    """Return the content of the newest results with the *wanted* ids."""
+    results: JsonObject = {}
+    for entry in talk.backwards(talk.leaf):
+        if isinstance(entry, MessageAppended):
+            if entry.said.role == "assistant":
+                break
+            for result in entry.said.tool_results:
+                if result["tool_use_id"] in wanted:
+                    results.setdefault(result["tool_use_id"], result.get("content"))
+    return results
