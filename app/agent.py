@@ -96,10 +96,11 @@ class Agent:
         return await self._begin(lambda talk: talk.append_prompt(prompt, attachments))
 
     def is_waiting(self) -> bool:
-        """Whether the last turn stopped, in a crash, with calls that never started."""
+        """Whether the last turn stopped, in a crash here, with calls that never started."""
         talk = self._at_hand.conversation
         calls = talk.open_calls()
-        return bool(calls) and talk.last_turn is None and not any(map(talk.was_started, calls))
+        was_asking = bool(calls) and talk.last_turn is None and talk.has_own_calls()
+        return was_asking and not any(map(talk.was_started, calls))
 
     async def go_on(self) -> str:
         """Take up what waits: calls, which are asked about again (case A11), or the queue."""

@@ -32,9 +32,11 @@ from domain.projections.catalogue import CATALOGUED
 from infrastructure.event_store import ConversationEvents, Snapshots
 from infrastructure.jsonl.recorders import JSONLApplicationRecorder
 from infrastructure.mapper import LOCKED, ConversationMapper, SnapshotMapper
+from infrastructure.seals import HomeSeals, default_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from eventsourcing.persistence import EventStore, Mapper, Recording
     from eventsourcing.utils import EnvType
@@ -60,8 +62,14 @@ class Conversations(Application[UUID]):
     is_snapshotting_enabled = True
 
     def __init__(
-        self, env: EnvType | None = None, *, clock: Callable[[], datetime] | None = None
+        self,
+        env: EnvType | None = None,
+        *,
+        clock: Callable[[], datetime] | None = None,
+        home: Path | None = None,
     ) -> None:
+        """*home* has the key that shows what was recorded here; ``LEFTFOLD_HOME`` by default."""
+        self.seals = HomeSeals(home or default_home())
         super().__init__(env)
         self.clock = clock or (lambda: datetime.now(UTC))
 
@@ -82,7 +90,8 @@ class Conversations(Application[UUID]):
         mapper = self.factory.mapper(
             transcoder=self.construct_transcoder(), mapper_class=SnapshotMapper
         )
-        return Snapshots(mapper, self.factory.aggregate_recorder(purpose="snapshots"))
+        recorder = self.factory.aggregate_recorder(purpose="snapshots")
+        return Snapshots(mapper, recorder, self.seals)
 
     @property
     def store(self) -> Store | None:
@@ -160,7 +169,7 @@ class Conversations(Application[UUID]):
             first = unread[0].reason
             if first == LOCKED:
                 raise LockedConversationError(conversation_id, first)
-        conversation.clock = self.clock
+        conversation.clock, conversation.seals = self.clock, self.seals
         return conversation
 
     def _recorded(self, conversation_id: UUID, first: Version, last: Version) -> list[Event]:
@@ -307,6 +316,7 @@ class OpenConversation:
                 raise
             conversation = self._begin(self.id, self._conversations.clock())
             conversation.clock = self._conversations.clock
+            conversation.seals = self._conversations.seals
             return conversation
 
     def record(self, command: Callable[[Conversation], object]) -> None:

@@ -50,7 +50,7 @@ def conversations(settings: Settings) -> Conversations:
         SettingsError: the environment names a module, a key or a compressor that is none.
     """
     try:
-        return Conversations(settings.environment)
+        return Conversations(settings.environment, home=settings.home)
     except (InfrastructureFactoryError, TopicError, ValueError) as error:
         names = "PERSISTENCE_MODULE, CIPHER_KEY, CIPHER_TOPIC, COMPRESSOR_TOPIC"
         raise SettingsError(f"a setting means nothing ({names}): {error}") from error
@@ -212,7 +212,7 @@ class Workshop:
             compactor=self.compactor(at_hand, screen),
             model=WatchedModel(self.model, screen, "answer"),
             limits=TurnLimits(self.settings.max_requests, self.settings.max_cost, _cost),
-            tool_calls=ToolCalls(at_hand, toolbox, approver, screen),
+            tool_calls=ToolCalls(at_hand, toolbox, approver, screen, cwd=cwd),
             screen=screen,
             prepare=prepare,
             attach=attach or nothing,
@@ -250,6 +250,7 @@ class Workshop:
             cwd=self.settings.cwd,
             program=PROGRAM,
             version=VERSION,
+            seals=self.conversations.seals,
         )
         self.change_model(talk, self.settings.model or self._model_of(talk))
         talk.change_thinking_level(self.settings.thinking or self.settings.default_thinking)
@@ -267,8 +268,12 @@ class Workshop:
 
 
 def working_directory(talk: Conversation, launched_in: str) -> str:
-    """Return where tools run: the conversation's own directory, if it is still there (case H6)."""
-    if talk.cwd is not None and Path(talk.cwd).is_dir():
+    """Return where tools run: the conversation's own directory, if it is still there (case H6).
+
+    A directory that only the log speaks for is none: it may come from anywhere. Where the person
+    is, they are on purpose.
+    """
+    if talk.cwd is not None and talk.works_here() and Path(talk.cwd).is_dir():
         return talk.cwd
     return launched_in
 

@@ -6,6 +6,7 @@
     ├── NoSuchConversationError    an id that matches nothing
     ├── AmbiguousIdError           an id that matches several
     ├── DirectoryGoneError         a conversation's directory is not there, and nobody to ask
+    ├── ForeignDirectoryError      a log from elsewhere names a directory, and nobody to ask
     ├── UnreadableConversationError a log of which no event can be read
     ├── LockedConversationError    nothing of it can be decrypted or decompressed
     ├── NotRecordedError           the log could not take what happened
@@ -72,6 +73,18 @@ class DirectoryGoneError(AppError):
                 "the directory of this conversation is gone: {gone}; with --here its tools "
                 "run in {here}"
             ).format(gone=gone, here=here)
+        )
+
+
+class ForeignDirectoryError(AppError):
+    """A log from elsewhere names a directory, and nobody can be asked whether it is meant."""
+
+    def __init__(self, named: str, here: str) -> None:
+        super().__init__(
+            _(
+                "this conversation was not begun here, and its directory is {named}: go there to "
+                "work in it; with --here its tools run in {here}"
+            ).format(named=named, here=here)
         )
 
 

@@ -12,7 +12,7 @@ import base64
 import json
 import re
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 from eventsourcing.persistence import StoredEvent
@@ -23,6 +23,7 @@ from domain import events
 from domain.conversation import OUTCOME_UNKNOWN, Conversation
 from domain.events import TOPICS, Entry, MessageAppended, Unrecognised
 from domain.projections.digests import Digests
+from domain.seals import sealed
 from domain.text import decoded, valid
 from infrastructure.jsonl import disk
 from infrastructure.jsonl import line as lines_
@@ -35,8 +36,11 @@ if TYPE_CHECKING:
 
     from app.application import Conversations
     from domain.events import Event, Version
+    from domain.seals import Seals
     from infrastructure.jsonl.line import Line
     from infrastructure.jsonl.store import Inspection
+
+Placed = TypeVar("Placed", bound="Event")
 
 NOTE = "recovered"
 LOST_HERE = "(A part of this conversation was lost here.)"
@@ -131,7 +135,9 @@ def recover(conversations: Conversations, conversation_id: UUID, *, cwd: str) ->
     if not salvage.has_something:
         raise NothingToRecoverError(conversation_id)
     clock = conversations.clock()
-    new = _NewConversation(uuid7(), conversation_id, clock, hurt_end=salvage.hurt_end)
+    new = _NewConversation(
+        uuid7(), conversation_id, clock, seals=conversations.seals, hurt_end=salvage.hurt_end
+    )
     made = new.made_of(salvage.items, cwd=cwd)
     kept, dropped = _with_proofs_that_hold(new.id, made)
     conversations.recorder.insert_events([conversations.mapper.to_stored_event(e) for e in kept])
@@ -339,10 +345,13 @@ def _raw_text(event: Unrecognised) -> _Text | None:
 class _NewConversation:
     """Takes items over, one after the other, while the old conversation is replayed beside it."""
 
-    def __init__(self, new: UUID, source: UUID, now: datetime, *, hurt_end: bool) -> None:
+    def __init__(
+        self, new: UUID, source: UUID, now: datetime, *, seals: Seals, hurt_end: bool
+    ) -> None:
         self.id = new
         self._hurt_end = hurt_end
         self._old = Conversation.blank(source, now)
+        self._old.seals = seals
         self._new = Conversation.blank(new, now)
         self._new.clock = lambda: now
         self._versions: dict[Version, Version] = {}  # old -> new, of everything taken over
@@ -463,7 +472,7 @@ class _NewConversation:
 
     def _close(self) -> None:
         """Say where it all is from; what was queued stays queued."""
-        queue = list(self._old.queue.values())
+        ours, theirs = self._old.queue.values(), self._old.held_back.values()
         self._add(
             events.Forked(
                 timestamp=self._new.clock(),
@@ -472,12 +481,20 @@ class _NewConversation:
                 entry=self._old.leaf,
             )
         )
-        for text in queue:
+        for text in theirs:
             self._add(events.PromptQueued(timestamp=self._new.clock(), text=text))
+        for text in ours:
+            queued = events.PromptQueued(timestamp=self._new.clock(), text=text)
+            self._add(sealed(self._placed(queued), self._old.seals))
+
+    def _placed(self, event: Placed) -> Placed:
+        """Return *event* as the next one of the new conversation."""
+        version = self._new.version + 1
+        return msgspec.structs.replace(event, originator_id=self.id, originator_version=version)
 
     def _add(self, event: Event) -> Version:
-        version = self._new.version + 1
-        event = msgspec.structs.replace(event, originator_id=self.id, originator_version=version)
+        event = self._placed(event)
+        version = event.originator_version
         self._new.fold(event)
         self._made.append(event)
         return version

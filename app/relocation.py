@@ -1,7 +1,8 @@
-"""A conversation whose directory has moved or vanished: where to go on is a person's decision.
+"""A conversation whose directory is gone, or was not chosen here: the person says where to go on.
 
-Nobody is surprised by tools that run somewhere else (case H6): who can be asked is asked, who
-cannot has to say ``--here``.
+Nobody is surprised by tools that run somewhere else (case H6), nor by a log from elsewhere that
+names a directory of theirs: who can be asked is asked, who cannot has to say ``--here``. Whoever
+is in that directory has chosen it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from app.errors import DirectoryGoneError
+from app.errors import DirectoryGoneError, ForeignDirectoryError
 from app.i18n import _
 from app.repl.plain import plain
 from domain.events import Started
+from domain.seals import is_own_directory
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -27,21 +29,25 @@ Choice = Literal["here", "fork", "cancel"]
 CHOICES: tuple[Choice, ...] = ("here", "fork", "cancel")
 
 
-def gone_directory(
+def lost_directory(
     conversations: Conversations, conversation_id: UUID, chosen: Settings, *, is_asked: bool
 ) -> str | None:
-    """Return the directory of a conversation if it is gone, and somebody must say where to go on.
+    """Return the directory of a conversation if somebody must say where to go on instead.
 
     Raises:
-        DirectoryGoneError: it is, nobody can be asked, and ``--here`` was not given.
+        DirectoryGoneError: it is gone, nobody can be asked, and ``--here`` was not given.
+        ForeignDirectoryError: the same, of one that was not chosen here.
     """
     first = next(conversations.events_of(conversation_id, limit=1), None)
-    cwd = first.cwd if isinstance(first, Started) else None
-    if cwd is None or Path(cwd).is_dir() or chosen.here:
+    if not isinstance(first, Started) or chosen.here or first.cwd == chosen.cwd:
+        return None
+    is_there = Path(first.cwd).is_dir()
+    if is_there and is_own_directory(first.cwd, first.seal, conversations.seals):
         return None
     if not is_asked:
-        raise DirectoryGoneError(cwd, chosen.cwd)
-    return cwd
+        error = ForeignDirectoryError if is_there else DirectoryGoneError
+        raise error(first.cwd, chosen.cwd)
+    return first.cwd
 
 
 def ask(gone: str, here: str) -> Choice:
@@ -70,7 +76,12 @@ async def ask_in_repl(repl: Repl, gone: str, here: str) -> Choice:
 
 def _told(gone: str, here: str) -> tuple[str, str]:
     """Return what a person is told, and asked."""
+    told = (
+        _("The directory of this conversation was not chosen here: {gone}")
+        if Path(gone).is_dir()
+        else _("The directory of this conversation is gone: {gone}")
+    )
     return (
-        _("The directory of this conversation is gone: {gone}").format(gone=plain(gone)),
+        told.format(gone=plain(gone)),
         _("Go on in {cwd}, or in a copy there").format(cwd=plain(here)),
     )

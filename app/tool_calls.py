@@ -35,12 +35,20 @@ class ToolCalls:
     """Runs calls in one conversation: intent before effect, each result as soon as it is there."""
 
     def __init__(
-        self, at_hand: OpenConversation, toolbox: Toolbox, approver: Approver, screen: Screen
+        self,
+        at_hand: OpenConversation,
+        toolbox: Toolbox,
+        approver: Approver,
+        screen: Screen,
+        *,
+        cwd: str = "",
     ) -> None:
+        """*cwd* is where the tools run: an "always" holds there."""
         self._at_hand = at_hand
         self._toolbox = toolbox
         self._approver = approver
         self._screen = screen
+        self._cwd = cwd
         self._unsaved: list[tuple[str, ToolOutput]] = []
 
     async def run(self, calls: tuple[ToolUseBlock, ...]) -> None:
@@ -91,13 +99,15 @@ class ToolCalls:
 
     async def _approval(self, call: ToolUseBlock) -> Approval | None:
         """Return what a person decided of *call*, which is in the log; None if nobody was asked."""
-        if self._at_hand.conversation.is_allowed(call):
+        if self._at_hand.conversation.is_allowed(call, cwd=self._cwd):
             return None
         approval = await self._approver.decide(call, self._summary(call))
         if approval is not None:
             decision, command, reason = approval
             self._at_hand.record(
-                lambda talk: talk.decide(call, decision, command=command, reason=reason)
+                lambda talk: talk.decide(
+                    call, decision, command=command, reason=reason, cwd=self._cwd
+                )
             )
         return approval
 

@@ -26,6 +26,7 @@ from domain.events import Entry, MessageAppended, Version
 from domain.history import History
 from domain.limits import Limits
 from domain.raw_messages import JsonObject, tool_result_message, user_message
+from domain.seals import NO_SEALS, Seals, is_own_directory, is_sealed, sealed
 from domain.snapshot import FACTS, ConversationSnapshot
 from domain.text import valid, valid_json
 
@@ -64,6 +65,9 @@ class Conversation(BaseAggregate[UUID]):
     clock: Callable[[], datetime] = staticmethod(events.Event.create_timestamp)
     """Tells the time of the next event."""
 
+    seals: Seals = NO_SEALS
+    """Tells what was recorded here. Whoever opens a log hands one in."""
+
     # -- life ----------------------------------------------------------------------------------
 
     @classmethod
@@ -76,6 +80,7 @@ class Conversation(BaseAggregate[UUID]):
     def _begin(self, conversation_id: UUID, timestamp: datetime) -> None:
         self.__base_init__(conversation_id, 0, timestamp)
         self.cwd: str | None = None
+        self.cwd_seal = ""
         self.name: str | None = None
         self.archived = False
         self.model: str | None = None
@@ -86,8 +91,8 @@ class Conversation(BaseAggregate[UUID]):
         self.origin: events.Forked | None = None
         self.leaf: Version | None = None
         self.labels: dict[Version, str] = {}
-        self.queue: dict[Version, str] = {}
-        self.allowed: set[tuple[str, str | None]] = set()
+        self.queued: dict[Version, events.PromptQueued] = {}
+        self.allowed: list[events.ApprovalDecided] = []
         self.limits: dict[str, Limits] = {}
         self.withheld: set[tuple[str, Version, str]] = set()
         self.last_turn: events.TurnEnded | None = None
@@ -108,10 +113,12 @@ class Conversation(BaseAggregate[UUID]):
         program: str = "",
         version: str = "",
         metadata: JsonObject | None = None,
+        seals: Seals = NO_SEALS,
     ) -> Conversation:
         """Begin a conversation in the directory *cwd*."""
         self = cls.blank(conversation_id, timestamp)
-        self._trigger(
+        self.seals = seals
+        self._trigger_sealed(
             events.Started,
             timestamp=timestamp,
             cwd=cwd,
@@ -154,19 +161,20 @@ class Conversation(BaseAggregate[UUID]):
         """
         if not self.is_orderly or self.gaps or self.pending_events:
             return None
-        return ConversationSnapshot(
+        snapshot = ConversationSnapshot(
             originator_id=self.id,
             originator_version=self.version,
             timestamp=self.modified_on,
             created_on=self.created_on,
             labels=self.labels,
-            queue=self.queue,
-            allowed=list(self.allowed),
+            queued=list(self.queued.values()),
+            allowed=self.allowed,
             limits=self.limits,
             withheld=sorted(self.withheld),
             messages=self.message_count(),
             **{fact: getattr(self, fact) for fact in FACTS},
         )
+        return sealed(snapshot, self.seals)
 
     @classmethod
     def restored(cls, snapshot: ConversationSnapshot, load: Load) -> Conversation:
@@ -176,8 +184,9 @@ class Conversation(BaseAggregate[UUID]):
         self._modified_on = snapshot.timestamp
         for fact in FACTS:
             setattr(self, fact, getattr(snapshot, fact))
-        self.labels, self.queue = dict(snapshot.labels), dict(snapshot.queue)
-        self.allowed = set(snapshot.allowed)
+        self.labels = dict(snapshot.labels)
+        self.queued = {event.originator_version: event for event in snapshot.queued}
+        self.allowed = list(snapshot.allowed)
         self.limits, self.withheld = dict(snapshot.limits), set(snapshot.withheld)
         self._counted = snapshot.leaf, snapshot.messages
         self._history = History(since=self._version + 1, leaf=snapshot.leaf, load=load)
@@ -197,7 +206,7 @@ class Conversation(BaseAggregate[UUID]):
             raise HistoryLostError(self.id)
         for event in self.pending_events:
             event.mutate(whole)
-        kept = ("clock", "_pending_events")
+        kept = ("clock", "seals", "_pending_events")
         vars(self).update({k: item for k, item in vars(whole).items() if k not in kept})
 
     # -- the fold ------------------------------------------------------------------------------
@@ -229,8 +238,8 @@ class Conversation(BaseAggregate[UUID]):
             case events.TurnEnded():
                 self.last_turn = event
                 self._history.turns.append(event)
-            case events.ApprovalDecided(decision="always", tool=tool, command=command):
-                self.allowed.add((tool, command))
+            case events.ApprovalDecided(decision="always"):
+                self.allowed.append(event)
             case events.LeafMoved(target=target):
                 self.leaf = self._resolve(target, before=event.originator_version)
             case events.ModelChanged(model=model, max_tokens=max_tokens, caching=caching):
@@ -244,10 +253,10 @@ class Conversation(BaseAggregate[UUID]):
                 self.thinking_level = level
             case events.InstructionsChanged():
                 self.instructions = event
-            case events.PromptQueued(text=text):
-                self.queue[event.originator_version] = text
+            case events.PromptQueued():
+                self.queued[event.originator_version] = event
             case events.PromptWithdrawn(target=target):
-                self.queue.pop(target, None)
+                self.queued.pop(target, None)
             case events.LabelChanged(target=target, label=None):
                 self.labels.pop(target, None)
             case events.LabelChanged(target=target, label=str(label)):
@@ -256,11 +265,12 @@ class Conversation(BaseAggregate[UUID]):
                 self.name = name
             case events.Archived(archived=archived):
                 self.archived = archived
-            case events.Started(cwd=cwd):
-                self.cwd = cwd
+            case events.Started(cwd=cwd, seal=seal):
+                self.cwd, self.cwd_seal = cwd, seal
             case events.Forked():
                 self.origin = event
-                self.queue.clear()
+                self.queued.clear()
+                self.allowed.clear()
             case events.Unrecognised(originator_version=version):
                 self.unrecognised.append(event)
                 self.gaps.append(Gap(version, version, self.leaf, unreadable=True))
@@ -387,6 +397,37 @@ class Conversation(BaseAggregate[UUID]):
         self._counted = self.leaf, count
         return count
 
+    # -- what was recorded here ----------------------------------------------------------------
+
+    @property
+    def queue(self) -> dict[Version, str]:
+        """The prompts that wait to be sent, by their versions: those that were typed here."""
+        return {version: event.text for version, event in self._queued(is_ours=True)}
+
+    @property
+    def held_back(self) -> dict[Version, str]:
+        """The prompts that wait in this log, and were not typed here: nobody sends them."""
+        return {version: event.text for version, event in self._queued(is_ours=False)}
+
+    def _queued(self, *, is_ours: bool) -> Iterator[tuple[Version, events.PromptQueued]]:
+        for version, event in self.queued.items():
+            if is_sealed(event, self.seals) == is_ours:
+                yield version, event
+
+    def allowed_elsewhere(self) -> list[events.ApprovalDecided]:
+        """Return each "always" of this log that was not said here: it allows nothing."""
+        return [said for said in self.allowed if not is_sealed(said, self.seals)]
+
+    def works_here(self) -> bool:
+        """Whether the conversation was begun here in its directory."""
+        return self.cwd is None or is_own_directory(self.cwd, self.cwd_seal, self.seals)
+
+    def has_own_calls(self) -> bool:
+        """Whether the newest answer, with its calls, was recorded here."""
+        asked_at, _ = self._newest_calls()
+        entry = self._history.entries.get(asked_at)
+        return isinstance(entry, MessageAppended) and is_sealed(entry, self.seals)
+
     # -- questions -----------------------------------------------------------------------------
 
     def open_calls(self) -> tuple[ToolUseBlock, ...]:
@@ -475,7 +516,9 @@ class Conversation(BaseAggregate[UUID]):
         """
         content = [_recordable(raw) for raw in content]
         self._require_entry(answers)
-        self._trigger(
+        has_calls = any(raw.get("type") == "tool_use" for raw in content)
+        trigger = self._trigger_sealed if has_calls else self._trigger
+        trigger(
             events.MessageAppended,
             parent=self.leaf if answers is None else answers,
             message=_raw({"role": "assistant", "content": content}),
@@ -490,9 +533,15 @@ class Conversation(BaseAggregate[UUID]):
         )
 
     def decide(
-        self, call: ToolUseBlock, decision: str, *, command: str | None = None, reason: str = ""
+        self,
+        call: ToolUseBlock,
+        decision: str,
+        *,
+        command: str | None = None,
+        reason: str = "",
+        cwd: str = "",
     ) -> None:
-        """Record whether the user lets *call* run: yes, always or no.
+        """Record whether the user lets *call*, which works in *cwd*, run: yes, always or no.
 
         ``always`` holds for the tool from here on, or with a *command* for that command alone. A
         call that may not run gets *reason* as its result.
@@ -503,22 +552,31 @@ class Conversation(BaseAggregate[UUID]):
         if decision not in DECISIONS:
             raise InvalidCommandError(f"{decision!r} is no decision: {', '.join(DECISIONS)}.")
         self._require_open(call.id)
-        self._trigger(
+        trigger = self._trigger_sealed if decision == "always" else self._trigger
+        trigger(
             events.ApprovalDecided,
             tool_use_id=call.id,
             tool=call.name,
             decision=decision,
             command=command,
             reason=reason,
+            cwd=cwd,
         )
         if decision == "no":
             self.append_tool_result(call.id, reason, is_error=True)
 
-    def is_allowed(self, call: ToolUseBlock) -> bool:
-        """Whether the user always allows *call*: its tool, or exactly its command."""
+    def is_allowed(self, call: ToolUseBlock, *, cwd: str = "") -> bool:
+        """Whether the user always allows *call* in *cwd*: its tool, or exactly its command.
+
+        It has to have been said here: what a log says gives nobody a permission.
+        """
         command = call.input.get("command")
-        return (call.name, None) in self.allowed or (
-            isinstance(command, str) and (call.name, command) in self.allowed
+        return any(
+            said.tool == call.name
+            and (said.command is None or said.command == command)
+            and said.cwd == cwd
+            and is_sealed(said, self.seals)
+            for said in self.allowed
         )
 
     def start_tool(self, tool_use_id: str) -> None:
@@ -761,20 +819,20 @@ class Conversation(BaseAggregate[UUID]):
         """Keep what was typed while a turn runs."""
         if not text.strip():
             raise InvalidCommandError("A prompt needs some text.")
-        self._trigger(events.PromptQueued, text=valid(text))
+        self._trigger_sealed(events.PromptQueued, text=valid(text))
 
     def deliver_prompts(self, attachments: Mapping[Version, Sequence[JsonObject]]) -> None:
         """Append the queued prompts, in order, as what the user says.
 
         *attachments* are the content blocks that go with some of them, by their versions.
         """
-        for version, text in tuple(self.queue.items()):
+        for version, text in self.queue.items():
             self.withdraw_prompt(version)
             self.append_prompt(text, attachments.get(version, ()))
 
     def withdraw_prompt(self, target: Version) -> None:
         """Take a queued prompt back; *target* is the version of its `PromptQueued`."""
-        if target not in self.queue:
+        if target not in self.queued:
             raise InvalidCommandError(f"No prompt is queued as {target}.")
         self._trigger(events.PromptWithdrawn, target=target)
 
@@ -786,6 +844,14 @@ class Conversation(BaseAggregate[UUID]):
     def _trigger(self, event_class: type[events.Event], **body: Any) -> None:
         body = {key: valid(item) if isinstance(item, str) else item for key, item in body.items()}
         self.trigger_event(event_class, **{"timestamp": self.clock(), **body})
+
+    def _trigger_sealed(self, event_class: type[Any], **body: Any) -> None:
+        """Trigger an event with the seal that shows that it was recorded here."""
+        body = {key: valid(item) if isinstance(item, str) else item for key, item in body.items()}
+        body = {"timestamp": self.clock(), **body}
+        place = {"originator_id": self.id, "originator_version": self.version + 1}
+        seal = sealed(event_class(**place, **body), self.seals).seal
+        self.trigger_event(event_class, **body, seal=seal)
 
     def _require_entry(self, target: Version | None) -> None:
         if target is not None:

@@ -59,13 +59,17 @@ class Entry(Event, frozen=True, kw_only=True):
 
 
 class Started(Event, frozen=True, kw_only=True):
-    """A conversation began in the directory *cwd*, created by *program* of *version*."""
+    """A conversation began in the directory *cwd*, created by *program* of *version*.
+
+    *seal* shows that it was begun here: tools run in *cwd* unasked (see `domain.seals`).
+    """
 
     TOPIC = "Started"
     cwd: str
     program: str = ""
     version: str = ""
     metadata: JsonObject = {}
+    seal: str = ""
 
 
 class Forked(Event, frozen=True, kw_only=True):
@@ -173,7 +177,8 @@ class LeafMoved(Event, frozen=True, kw_only=True):
 class ApprovalDecided(Event, frozen=True, kw_only=True):
     """The user said whether a call of *tool* may run: *decision* is yes, always or no.
 
-    *always* holds for the tool, or with a *command* for exactly that command.
+    *always* holds for the tool, or with a *command* for exactly that command, in the directory
+    *cwd*, and only with a *seal* that shows that it was said here (see `domain.seals`).
     """
 
     TOPIC = "ApprovalDecided"
@@ -182,6 +187,8 @@ class ApprovalDecided(Event, frozen=True, kw_only=True):
     decision: str
     command: str | None = None
     reason: str = ""
+    cwd: str = ""
+    seal: str = ""
 
 
 class ToolStarted(Event, frozen=True, kw_only=True):
@@ -192,10 +199,14 @@ class ToolStarted(Event, frozen=True, kw_only=True):
 
 
 class PromptQueued(Event, frozen=True, kw_only=True):
-    """A prompt was typed while a turn ran; *text* is durable from here on."""
+    """A prompt was typed while a turn ran; *text* is durable from here on.
+
+    Without a *seal* that shows that it was typed here, it is not sent (see `domain.seals`).
+    """
 
     TOPIC = "PromptQueued"
     text: str
+    seal: str = ""
 
 
 class PromptWithdrawn(Event, frozen=True, kw_only=True):
@@ -237,7 +248,8 @@ class MessageAppended(Entry, frozen=True, kw_only=True):
     the request that it answers, and *request_version* the version of the log from which that
     request was projected, by the version *projection* of the context projection. *duration* is in
     seconds. For a tool's result: *seen* are the files that the model knows whole from it, each path
-    with a digest of its content.
+    with a digest of its content. An answer with calls has a *seal*: it shows that they were
+    recorded here, and may be taken up after a crash (see `domain.seals`).
     """
 
     TOPIC = "MessageAppended"
@@ -252,6 +264,7 @@ class MessageAppended(Entry, frozen=True, kw_only=True):
     request_version: Version | None = None
     projection: str | None = None
     seen: dict[str, str] = {}
+    seal: str = ""
 
     @property
     def role(self) -> str:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003 - msgspec reads the annotations
 
-from domain.events import Event, Forked, InstructionsChanged, TurnEnded, Version
+from domain.events import (
+    ApprovalDecided,
+    Event,
+    Forked,
+    InstructionsChanged,
+    PromptQueued,
+    TurnEnded,
+    Version,
+)
 from domain.limits import Limits  # noqa: TC001 - the same
 
 
@@ -14,12 +22,14 @@ class ConversationSnapshot(Event, frozen=True, kw_only=True):
     The number in the topic is that of the fold: whoever changes what the fold makes of recorded
     events counts it up, and snapshots of before are no longer read.
 
-    *messages* counts those on the path to the leaf.
+    *messages* counts those on the path to the leaf. A snapshot without a *seal* of ours is none: it
+    would say something of a log that the log does not say.
     """
 
-    TOPIC = "ConversationSnapshot/2"
+    TOPIC = "ConversationSnapshot/3"
     created_on: datetime
     cwd: str | None
+    cwd_seal: str
     name: str | None
     archived: bool
     model: str | None
@@ -30,16 +40,17 @@ class ConversationSnapshot(Event, frozen=True, kw_only=True):
     origin: Forked | None
     leaf: Version | None
     labels: dict[Version, str]
-    queue: dict[Version, str]
-    allowed: list[tuple[str, str | None]]
+    queued: list[PromptQueued]
+    allowed: list[ApprovalDecided]
     limits: dict[str, Limits]
     withheld: list[tuple[str, Version, str]]
     last_turn: TurnEnded | None
     messages: int
+    seal: str = ""
 
 
 FACTS = (
-    "cwd", "name", "archived", "model", "max_tokens", "caching", "thinking_level",
+    "cwd", "cwd_seal", "name", "archived", "model", "max_tokens", "caching", "thinking_level",
     "instructions", "origin", "leaf", "last_turn",
 )  # fmt: skip
 """The fields that a snapshot and a conversation have alike, with values that never change."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from eventsourcing.persistence import EventStore
 
+from domain.seals import is_sealed
 from domain.snapshot import ConversationSnapshot
 from infrastructure.jsonl.recorders import JSONLAggregateRecorder
 
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from uuid import UUID
 
+    from eventsourcing.persistence import AggregateRecorder, Mapper
+
     from domain.events import Event
+    from domain.seals import Seals
     from infrastructure.jsonl.line import Line
     from infrastructure.mapper import ConversationMapper
 
@@ -58,9 +62,21 @@ class ConversationEvents(EventStore["UUID"]):
 
 
 class Snapshots(EventStore["UUID"]):
-    """Snapshots of conversations, over whatever recorder. What cannot be read is none."""
+    """Snapshots of conversations, over whatever recorder.
+
+    What cannot be read is none, and what was not made here neither: they stand in the store, where
+    anybody who brings a log may put them.
+    """
+
+    def __init__(self, mapper: Mapper[UUID], recorder: AggregateRecorder, seals: Seals) -> None:
+        super().__init__(mapper, recorder)
+        self._seals = seals
 
     def get(self, originator_id: UUID, **wanted: Any) -> Iterator[ConversationSnapshot]:
         """Yield the snapshots as the library's event store does."""
         found = super().get(originator_id, **wanted)
-        return (event for event in found if isinstance(event, ConversationSnapshot))
+        return (
+            event
+            for event in found
+            if isinstance(event, ConversationSnapshot) and is_sealed(event, self._seals)
+        )

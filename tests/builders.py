@@ -241,7 +241,7 @@ def state(talk):
     """Everything that a conversation is, as something that can be compared and shown."""
     if talk is None:
         return None
-    hidden = {"clock", "_pending_events", "_history", "_counted", "restored_from"}
+    hidden = {"clock", "seals", "_pending_events", "_history", "_counted", "restored_from"}
     facts = {key: value for key, value in sorted(vars(talk).items()) if key not in hidden}
     history = talk._reach(1)
     past = {name: copy(getattr(history, name)) for name in ("entries", "parents", "turns")}

@@ -58,7 +58,7 @@ def run(
     with bootstrap.conversations(chosen) as conversations:
         earlier = _earlier(conversations, chosen, go_on=go_on, resume=resume, fork_of=fork_of)
         if earlier is not None:
-            gone = relocation.gone_directory(conversations, earlier, chosen, is_asked=interactive)
+            gone = relocation.lost_directory(conversations, earlier, chosen, is_asked=interactive)
             match relocation.ask(gone, chosen.cwd) if gone else "here":
                 case "fork":
                     earlier = conversations.fork(earlier)
@@ -107,6 +107,8 @@ async def _talk(
             if instead is None:
                 return DONE
             at_hand = workshop.start(instead)
+        if not at_hand.conversation.pending_events:
+            _tell_held_back(at_hand, is_asked=text is None and not is_driven)
         if text is not None:
             return await _one_turn(workshop, at_hand, text, output)
         if is_driven:
@@ -133,6 +135,16 @@ async def _driven(workshop: Workshop, at_hand: OpenConversation) -> int:
     screen = one_turn.screen("stream-json")
     agent = workshop.agent(at_hand, approver=asked or AllowAll(), screen=screen)
     return await Driver(agent, at_hand, asked).run()
+
+
+def _tell_held_back(at_hand: OpenConversation, *, is_asked: bool) -> None:
+    """Say what a log brings that was not recorded here; the banner says it to who can be asked."""
+    from app.held_back import ask_about_queue, say_held_back  # noqa: PLC0415
+
+    if is_asked and sys.stdin is not None and sys.stdin.isatty():
+        ask_about_queue(at_hand)
+    elif not is_asked:
+        say_held_back(at_hand.conversation)
 
 
 def _instead(
@@ -232,7 +244,7 @@ def _earlier(
     if fork_of is not None:
         wanted, entry = references.split(fork_of)
         source = references.conversation_id(conversations, wanted)
-        relocation.gone_directory(conversations, source, chosen, is_asked=False)
+        relocation.lost_directory(conversations, source, chosen, is_asked=False)
         version = None
         if entry is not None:
             version = references.entry_version(conversations.get(source), entry)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app import bootstrap, damage
+from app.held_back import held_back
 from app.i18n import _
 from app.instructions import context_files
 from app.repl.plain import one_line, plain
@@ -60,6 +61,7 @@ def about(workshop: Workshop, talk: Conversation) -> Iterator[str]:
     if talk.queue:
         waiting = "; ".join(one_line(text, 60) for text in talk.queue.values())
         yield _("Still queued, and said with your next prompt: {waiting}").format(waiting=waiting)
+    yield from held_back(talk)
     if not talk.pending_events and (
         said := damage.said_of(workshop.conversations, talk.id, most_bytes=damage.QUICK)
     ):

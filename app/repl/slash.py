@@ -272,7 +272,7 @@ async def _resume(repl: Repl, arguments: str) -> None:
         repl.say(_("Still in the same conversation."), "dim")
         return
     settings = workshop.settings
-    gone = relocation.gone_directory(conversations, chosen, settings, is_asked=repl.is_at_terminal)
+    gone = relocation.lost_directory(conversations, chosen, settings, is_asked=repl.is_at_terminal)
     match await relocation.ask_in_repl(repl, gone, settings.cwd) if gone else "here":
         case "fork":
             chosen = conversations.fork(chosen)

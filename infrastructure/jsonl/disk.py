@@ -205,6 +205,11 @@ def rename(source: Path, target: Path) -> None:
     os.replace(source, target)  # noqa: PTH105
 
 
+def link(source: Path, target: Path) -> None:
+    """Give *source* the name *target* as well, which must not exist: the first one wins."""
+    os.link(source, target)
+
+
 def remove(path: Path) -> None:
     """Remove *path*; that it is gone already is fine."""
     with contextlib.suppress(FileNotFoundError):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, Self
 
 from infrastructure.errors import ToolError
+from infrastructure.seals import is_key
 
 # Reading, changing and replacing a file is one step: two edits of a turn must not undo each other.
 CHANGING: Final = threading.Lock()
@@ -42,6 +43,8 @@ def open_regular(path: Path) -> BinaryIO:
         ToolError: It is missing (with similar names), a directory, or not a regular file.
         OSError: It cannot be opened.
     """
+    if is_key(path):
+        raise ToolError(f"{path} is a key of Leftfold's own, which nobody is shown.")
     try:
         _refuse_irregular(path, path.stat().st_mode)
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)

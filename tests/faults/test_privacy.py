@@ -134,6 +134,7 @@ DELETED = {
     "infrastructure/jsonl/store.py trash: disk.rename": "`delete`: into the trash, whole",
     "infrastructure/jsonl/tracking.py _write: disk.truncate": "derived: half a record",
     "infrastructure/jsonl/tracking.py advancing: disk.truncate": "derived: half a record",
+    "infrastructure/seals.py _put: disk.remove": "its own temporary file",
     "infrastructure/tools/edit.py _edit: replace": "the user's file, as the model was allowed to",
     "infrastructure/tools/files.py replace: replace": "the same: by a whole new file, in one step",
     "infrastructure/tools/files.py replace: unlink": "its own temporary file",

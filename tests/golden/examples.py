@@ -87,6 +87,10 @@ LATER = [
         "s", left=1, parent=None, asked=msgspec.structs.replace(ASKED, is_whole=True, focus="é")
     ),
     b.result("toolu_4", "alpha", parent=5, seen={"/w/a.txt": "8ed3f6ad685b959ead7022518e1af76c"}),
+    b.started("/home/me", seal="5ea1"),
+    b.assistant(b.tool_use("a", command="ls"), parent=None, stop_reason="tool_use", seal="5ea1"),
+    b.approved("toolu_2", "always", cwd="/home/me", seal="5ea1"),
+    b.queued("and then", seal="5ea1"),
 ]
 
 EXAMPLES = b.numbered(*FULL, *BARE, *LATER)

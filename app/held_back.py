@@ -1,0 +1,74 @@
+"""What a log brings that was not recorded here: it is said, and does nothing by itself.
+
+A log may come from anywhere. An "always" in it allows nothing, a call that waits in it is not
+taken up, a prompt that is queued in it is not sent. The person is told what there is; what is
+queued they may send all the same, once they have read it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from app.i18n import _
+from app.repl.plain import one_line, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from app.ports import OpenConversation
+    from domain.conversation import Conversation
+
+_LONGEST = 200
+SEND, DROP, KEEP = CHOICES = ("send", "drop", "keep")
+
+
+def held_back(talk: Conversation) -> Iterator[str]:
+    """Yield a line for each kind of thing that a log brings, and that was not recorded here."""
+    if allowed := talk.allowed_elsewhere():
+        what = dict.fromkeys(said.command or said.tool for said in allowed)
+        yield _("“always” in this log was not said here, so you are asked again: {what}").format(
+            what=", ".join(one_line(each, _LONGEST) for each in what)
+        )
+    calls = talk.open_calls()
+    if calls and talk.last_turn is None and not talk.has_own_calls():
+        waiting = ", ".join(one_line(f"{call.name} {call.input}", _LONGEST) for call in calls)
+        yield _(
+            "Calls wait in this log that were not asked for here; they are not run: {waiting}"
+        ).format(waiting=waiting)
+    if talk.held_back:
+        yield _("Queued in this log, and not by you here, so not sent: {waiting}").format(
+            waiting="; ".join(one_line(text, _LONGEST) for text in talk.held_back.values())
+        )
+
+
+def say_held_back(talk: Conversation) -> None:
+    """Say on stderr what is held back, where nobody can be asked."""
+    for line in held_back(talk):
+        click.echo(f"leftfold: {line}", err=True)
+    if talk.held_back:
+        how = _("`leftfold -r {id}` at a terminal asks whether to send it").format(id=talk.id)
+        click.echo(f"leftfold: {how}", err=True)
+
+
+def ask_about_queue(at_hand: OpenConversation) -> None:
+    """Show the prompts that were not queued here, whole, and ask what is to become of them."""
+    waiting = at_hand.conversation.held_back
+    if not waiting:
+        return
+    click.echo(_("Queued in this log, and not by you here:"), err=True)
+    for text in waiting.values():
+        click.echo(plain(text), err=True)
+    question = _("Send it with your next prompt, drop it, or keep it back")
+    picked = click.prompt(question, type=click.Choice(CHOICES), default=KEEP, err=True)
+    if picked == KEEP:
+        return
+
+    def decide(talk: Conversation) -> None:
+        for version, text in waiting.items():
+            talk.withdraw_prompt(version)
+            if picked == SEND:
+                talk.queue_prompt(text)
+
+    at_hand.record(decide)
