@@ -226,7 +226,7 @@ def from_file(path: Path) -> dict[str, Any]:
     import tomllib  # noqa: PLC0415 - most people have no such file
 
     try:
-        return tomllib.loads(data.decode())
+        return tomllib.loads(data.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
             _("{path}: this is no TOML: {error}").format(path=path, error=error)

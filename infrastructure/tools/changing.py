@@ -7,6 +7,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, NamedTuple
 
 from infrastructure.errors import ToolError
+from infrastructure.tools.encodings import decode
 from infrastructure.tools.files import CHANGING, FileState, replace
 from infrastructure.tools.output import ToolOutput, capped
 from infrastructure.tools.tool import Call, Change, Plan, Tool
@@ -54,9 +55,8 @@ class ChangingTool(Tool[Call]):
         path = self._path(call)
         old = FileState.now(path, context.cwd)
         edition = self._edition(call, old, context)
-        before = None if old.data is None else old.data.decode(errors="replace")
-        after = edition.data.decode(errors="replace")
-        change = Change(path, old.target, before, after)
+        before = None if old.data is None else _shown(old.data, path)
+        change = Change(path, old.target, before, _shown(edition.data, path))
         unseen = ToolOutput(edition.unseen, is_error=True) if edition.unseen else None
         return Plan(change=change, state=old, unseen=unseen)
 
@@ -70,3 +70,11 @@ class ChangingTool(Tool[Call]):
         new = FileState(old.path, old.target, edition.data)
         seen = {str(new.target): new.digest} if edition.is_known else {}
         return ToolOutput(capped(edition.told, context), seen=seen)
+
+
+def _shown(data: bytes, path: str) -> str:
+    """Return *data* as a person is shown it."""
+    try:
+        return decode(data, path).shown()[0]
+    except ToolError:  # no text
+        return data.decode(errors="replace")

@@ -5,25 +5,30 @@ from __future__ import annotations
 import bisect
 import difflib
 import itertools
+import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from domain.text import valid_json
 from infrastructure.errors import ToolError
 from infrastructure.tools.changing import ChangingTool, Edition
+from infrastructure.tools.encodings import decode
 from infrastructure.tools.files import missing
+from infrastructure.tools.matching import NoMatchError, match
 from infrastructure.tools.tool import Arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
+    from infrastructure.tools.encodings import Text
     from infrastructure.tools.files import FileState
     from infrastructure.tools.output import ToolContext
 
 _BOM: Final = "\ufeff"
-_MATCHES_NAMED: Final = 10
 _CONTEXT: Final = 3
 
 
@@ -46,6 +51,23 @@ class EditInput(Arguments):
         description="The edits; each is matched against the file as it is now, and they must not "
         "overlap",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _understood(cls, values: Any) -> Any:
+        """Take the edits as JSON text, a single edit, and one that stands beside the path."""
+        if not isinstance(values, dict):
+            return values
+        values = dict(values)
+        if "edits" not in values and "old_text" in values:
+            names = ("old_text", "new_text")
+            values["edits"] = {name: values.pop(name) for name in names if name in values}
+        if isinstance(values.get("edits"), str):
+            with suppress(ValueError, RecursionError):
+                values["edits"] = valid_json(json.loads(values["edits"]))
+        if isinstance(values.get("edits"), dict):
+            values["edits"] = [values["edits"]]
+        return values
 
 
 class EditTool(ChangingTool[EditInput]):
@@ -70,18 +92,16 @@ class EditTool(ChangingTool[EditInput]):
     def _edition(self, call: EditInput, old: FileState, context: ToolContext) -> Edition:
         if old.data is None:
             raise ToolError(missing(old.path))
-        # Bytes that are not UTF-8 survive this and the way back.
-        original = old.data.decode(errors="surrogateescape")
-        mark = _BOM if original.startswith(_BOM) else ""
-        original = original.removeprefix(_BOM)
-        text = _normal(original)
-        changes = _changes(text, call.edits)
-        changed = _apply(original, changes)
-        if changed == original:
+        file = decode(old.data, call.path)
+        text = _normal(file.text)
+        changes = _changes(file, call.path, call.edits)
+        changed = _apply(file.text, changes)
+        if changed == file.text:
             raise ToolError(f"The edits change nothing in {call.path}; it was not written.")
-        data = (mark + changed).encode(errors="surrogateescape")
+        data = file.encoded(changed, call.path)
         is_known = context.seen.get(str(old.target)) == old.digest
-        return Edition(data, _diff(call.path, text, _normal(changed), changes), is_known=is_known)
+        told = _diff(call.path, text, _normal(changed), changes) + _remarks(changes)
+        return Edition(data, told, is_known=is_known)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -92,26 +112,35 @@ class _Change:
     end: int
     number: int
     text: str
+    remark: str = ""
+
+
+def _remarks(changes: Sequence[_Change]) -> str:
+    """Say which edits matched a text that differs in what nobody sees."""
+    return "".join(f"[Edit {c.number} was made, though {c.remark}]\n" for c in changes if c.remark)
 
 
 def _normal(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _changes(text: str, edits: Sequence[Edit]) -> list[_Change]:
+def _changes(file: Text, path: str, edits: Sequence[Edit]) -> list[_Change]:
     """Return where each edit goes, in the order of the text.
 
     Raises:
         ToolError: A text is not there, is there more than once, or two of them overlap.
     """
+    text = _normal(file.text)
     changes = []
     for number, edit in enumerate(edits, 1):
         old = _normal(edit.old_text.removeprefix(_BOM)) or edit.old_text
-        starts = list(_occurrences(text, old))
-        if len(starts) != 1:
-            raise ToolError(f"Edit {number}: {_not_one(text, old, starts)} Nothing was changed.")
-        new = _normal(edit.new_text)
-        changes.append(_Change(starts[0], starts[0] + len(old), number, new))
+        try:
+            found = match(text, old, _normal(edit.new_text))
+        except NoMatchError as error:
+            raise ToolError(f"Edit {number}: {error}{_uncertain(file, path, old)}") from None
+        if file.encoding is None and text[found.start - 1 : found.start] > "\x7f":
+            raise ToolError(f"Edit {number}: its place is uncertain.{_uncertain(file, path, 'é')}")
+        changes.append(_Change(found.start, found.end, number, found.new, found.remark))
     changes.sort()
     for before, after in itertools.pairwise(changes):
         if after.start < before.end:
@@ -122,25 +151,14 @@ def _changes(text: str, edits: Sequence[Edit]) -> list[_Change]:
     return changes
 
 
-def _occurrences(text: str, old: str) -> Iterator[int]:
-    start = text.find(old)
-    while start >= 0:
-        yield start
-        start = text.find(old, start + 1)
-
-
-def _not_one(text: str, old: str, starts: Sequence[int]) -> str:
-    if starts:
-        lines = [str(text.count("\n", 0, start) + 1) for start in starts[:_MATCHES_NAMED]]
-        more = ", …" if len(starts) > _MATCHES_NAMED else ""
-        return (
-            f"old_text occurs {len(starts)} times (at lines {', '.join(lines)}{more}); include "
-            "more of the text around the one you mean."
-        )
-    first = old.strip().split("\n")[0].strip()
-    close = [i for i, line in enumerate(text.split("\n"), 1) if first and line.strip() == first]
-    hint = f" Its first line is like line {close[0]}; compare the whitespace." if close else ""
-    return f"old_text was not found.{hint} Read the file again and copy the text exactly."
+def _uncertain(file: Text, path: str, old: str) -> str:
+    """Say why what was not found may be there all the same, and that nothing was changed."""
+    if file.encoding is not None or old.isascii():
+        return " Nothing was changed."
+    return (
+        f" {path} is not UTF-8, and what it is in is not certain{file.maybe}: only ASCII in it can "
+        f"be found. Convert it to UTF-8 first (iconv), if that is wanted. Nothing was changed."
+    )
 
 
 def _apply(original: str, changes: Sequence[_Change]) -> str:

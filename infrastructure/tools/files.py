@@ -92,7 +92,9 @@ class FileState:
         with open_regular(target) as file:
             data = file.read(LARGEST + 1)
         if len(data) > LARGEST:
-            raise ToolError(f"{named} is larger than {LARGEST // 1_000_000} MB; use bash.")
+            raise ToolError(
+                f"{named} is larger than {LARGEST // 1_000_000} MB; change it by a command."
+            )
         return cls(named, target, data)
 
     @property
@@ -138,7 +140,7 @@ def replace(old: FileState, data: bytes) -> None:
 
 def _refuse_irregular(path: Path, mode: int) -> None:
     if stat.S_ISDIR(mode):
-        raise ToolError(f"{path} is a directory. To list it, use bash: ls -la")
+        raise ToolError(f"{path} is a directory, not a file. List it instead.")
     if not stat.S_ISREG(mode):
         raise ToolError(f"{path} is not a regular file (a pipe, a socket or a device).")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -150,9 +151,9 @@ class Tool(ABC, Generic[Call]):
                 f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}"
                 for problem in error.errors(include_url=False, include_input=False)
             )
-            names = ", ".join(self.Input.model_fields)
+            shape = json.dumps(_example(_schema_of(self.Input)), ensure_ascii=False)
             raise ToolError(
-                f"Wrong arguments: {problems}. {self.name} takes: {names}. Nothing was done.",
+                f"Wrong arguments: {problems}. {self.name} takes: {shape}. Nothing was done.",
             ) from error
 
 
@@ -161,6 +162,19 @@ def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
     schema = model.model_json_schema()
     definitions = schema.pop("$defs", {})
     return _plain(schema, definitions)
+
+
+def _example(schema: dict[str, Any]) -> Any:
+    """Return what a value of *schema* looks like."""
+    if "default" in schema:
+        return schema["default"]
+    match schema.get("type"):
+        case "object":
+            return {name: _example(value) for name, value in schema["properties"].items()}
+        case "array":
+            return [_example(schema["items"])]
+        case _:
+            return "…"
 
 
 def _plain(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from infrastructure.errors import ToolError
 from infrastructure.tools.changing import ChangingTool, Edition
+from infrastructure.tools.encodings import BOMS, decode
 from infrastructure.tools.output import size
 from infrastructure.tools.tool import Arguments
 
@@ -50,7 +51,7 @@ class Write(ChangingTool[WriteInput]):
         return call.path
 
     def _edition(self, call: WriteInput, old: FileState, context: ToolContext) -> Edition:
-        data = call.content.encode()
+        data = _data(call, old)
         known = context.seen.get(str(old.target))
         is_lossless = not old.data or known == old.digest or old.data == data
         if known is not None and not is_lossless:
@@ -58,6 +59,18 @@ class Write(ChangingTool[WriteInput]):
         told = f"Wrote {_lines(call.content)} ({size(len(data))}) to {call.path}"
         unseen = "" if is_lossless else _UNSEEN.format(path=call.path)
         return Edition(data, told, is_known=True, unseen=unseen)
+
+
+def _data(call: WriteInput, old: FileState) -> bytes:
+    """Return the new text in the encoding, and with the line ends, of the file it replaces."""
+    if not old.data or (b"\0" in old.data and not old.data.startswith(BOMS)):
+        return call.content.encode()
+    file = decode(old.data, call.path)
+    has_only_crlf = "\r\n" in file.text and "\n" not in file.text.replace("\r\n", "")
+    content = call.content
+    if has_only_crlf and "\r" not in content:
+        content = content.replace("\n", "\r\n")
+    return file.encoded(content, call.path)
 
 
 def _lines(text: str) -> str:

@@ -43,6 +43,12 @@ def test_flags_over_environment_over_project_over_user_over_defaults(files, monk
     assert (found.thinking, found.default_thinking) == ("max", "max")
 
 
+def test_a_byte_order_mark_is_no_part_of_a_file(files):
+    for file, model in zip(files, ("user", "project"), strict=True):
+        file.write_bytes(f'model = "{model}"'.encode("utf-8-sig"))
+        assert talk_settings().default_model == model
+
+
 def test_a_flag_counts_for_a_resumed_conversation_and_a_file_only_for_a_new_one(files):
     files[0].write_text('model = "user"')
 

@@ -162,7 +162,12 @@ def test_cancellation_kills_the_group_and_is_raised(context):
 def test_what_a_stopped_command_had_printed_is_not_lost(context):
     async def scenario():
         seen = asyncio.Event()
-        listening = replace(context, on_output=lambda _: seen.set())
+
+        def listen(text):  # bash writes line by line
+            if "two" in text:
+                seen.set()
+
+        listening = replace(context, on_output=listen)
         command = "printf 'one\\ntwo'; sleep 600"
         running = asyncio.create_task(Bash().run({"command": command}, listening))
         await seen.wait()

@@ -47,6 +47,11 @@ SCHEMAS = {
                 "default": 2000,
                 "description": "How many lines to show at most",
             },
+            "numbers": {
+                "type": "boolean",
+                "default": False,
+                "description": "Whether each line begins with its number",
+            },
         },
         "required": ["path"],
         "additionalProperties": False,
