@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from app.configuration import choices
 from app.i18n import _
+from app.outputs import Setting, write
 from app.repl.plain import plain
 from app.settings import home, store_folder
 
@@ -24,13 +25,13 @@ def command(store: str | None, *, as_json: bool) -> None:
     """Show each setting, and where its value comes from."""
     rows = _rows(choices({"store": store}))
     if as_json:
-        click.echo(json.dumps({key: row for key, *_, row in rows}))
+        write({key: row for key, *_, row in rows})
         return
     for key, value, origin, _row in rows:
         click.echo(plain(f"{key:22}{value:32}  {origin}"))
 
 
-def _rows(chosen: Choices) -> list[tuple[str, str, str, dict[str, Any]]]:
+def _rows(chosen: Choices) -> list[tuple[str, str, str, Setting]]:
     """Return a row for each setting: key, value and origin for people, and all as JSON."""
     values = chosen.values | {"store": str(store_folder(chosen.values["store"]))}
     rows = []
@@ -40,10 +41,10 @@ def _rows(chosen: Choices) -> list[tuple[str, str, str, dict[str, Any]]]:
         place = None if source is None else source.place(key)
         text = "-" if value is None else json.dumps(value, ensure_ascii=False)
         origin = _origin(kind, place)
-        rows.append((key, text, origin, {"value": value, "from": kind, "place": place}))
+        rows.append((key, text, origin, Setting(value=value, from_=kind, place=place)))
     said = os.environ.get("LEFTFOLD_HOME")
     kind, place = ("environment", "LEFTFOLD_HOME") if said else ("default", None)
-    row = {"value": str(home()), "from": kind, "place": place}
+    row = Setting(value=str(home()), from_=kind, place=place)
     text = json.dumps(str(home()), ensure_ascii=False)
     return [("home", text, _origin(kind, place), row), *rows]
 

@@ -9,6 +9,7 @@ import click
 from app import bootstrap, references
 from app.errors import AppError, UsageError
 from app.i18n import _
+from app.outputs import Deleted, write
 from app.repl.plain import plain
 from app.settings import settings
 from domain.projections.catalogue import row
@@ -17,8 +18,9 @@ from domain.projections.catalogue import row
 @click.command("delete")
 @click.argument("reference", metavar="ID")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.pass_obj
-def command(store: str | None, *, reference: str, yes: bool) -> None:
+def command(store: str | None, *, reference: str, yes: bool, as_json: bool) -> None:
     """Move a conversation into the trash, and say where it is; nothing is erased."""
     with bootstrap.conversations(settings(store=store)) as conversations:
         conversation_id = references.conversation_id(conversations, reference)
@@ -34,4 +36,8 @@ def command(store: str | None, *, reference: str, yes: bool) -> None:
                 abort=True,
                 err=True,
             )
-        click.echo(plain(str(conversations.store.trash(conversation_id))))
+        path = str(conversations.store.trash(conversation_id))
+    if as_json:
+        write(Deleted(id=conversation_id, path=path))
+    else:
+        click.echo(plain(path))

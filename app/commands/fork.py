@@ -9,21 +9,27 @@ import click
 
 from app import bootstrap, references
 from app.errors import NoCredentialsError
+from app.outputs import ForkMade, write
 from app.settings import settings, talk_settings
+from domain.events import Forked
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from app.application import Conversations
     from app.settings import Settings
+    from domain.events import Version
 
 
 @click.command("fork")
 @click.argument("reference", metavar="ID[@ENTRY]")
 @click.option("--compact", is_flag=True, help="Begin from a summary and the recent past only.")
 @click.option("--offline", is_flag=True, help="Let the offline model write the summary.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.pass_obj
-def command(store: str | None, *, reference: str, compact: bool, offline: bool) -> None:
+def command(
+    store: str | None, *, reference: str, compact: bool, offline: bool, as_json: bool
+) -> None:
     """Copy a conversation up to ENTRY (or all of it), and print the id of the copy."""
     wanted, entry = references.split(reference)
     chosen = (talk_settings if compact else settings)(store=store, offline=offline)
@@ -35,17 +41,32 @@ def command(store: str | None, *, reference: str, compact: bool, offline: bool) 
         if entry is not None:
             version = references.entry_version(conversations.get(source), entry)
         if compact:
-            click.echo(str(asyncio.run(_rotated(chosen, conversations, source, version))))
+            made = asyncio.run(_rotated(chosen, conversations, source, version))
         else:
-            click.echo(str(conversations.fork(source, version)))
+            made = _copied(conversations, source, version)
+    write(made) if as_json else click.echo(str(made.id))
+
+
+def _copied(conversations: Conversations, source: UUID, version: Version | None) -> ForkMade:
+    copy = conversations.fork(source, version)
+    forked = conversations.last_event_of(copy)
+    assert isinstance(forked, Forked)
+    return ForkMade(
+        id=copy,
+        source_id=forked.source_id,
+        source_version=forked.source_version,
+        entry=forked.entry,
+    )
 
 
 async def _rotated(
     chosen: Settings, conversations: Conversations, source: UUID, version: int | None
-) -> UUID:
+) -> ForkMade:
     from app.one_turn import SilentScreen  # noqa: PLC0415 - only with a model
 
     async with bootstrap.model(chosen) as model:
         workshop = bootstrap.Workshop(chosen, conversations, model)
         old = conversations.open(source, version=version)
-        return (await workshop.rotate(old, SilentScreen())).id
+        past = old.conversation
+        new = await workshop.rotate(old, SilentScreen())
+        return ForkMade(id=new.id, source_id=source, source_version=past.version, entry=past.leaf)

@@ -7,14 +7,16 @@ import click
 from app import bootstrap, references
 from app.errors import UsageError
 from app.i18n import _
+from app.outputs import LabelGiven, write
 from app.settings import settings
 
 
 @click.command("label")
 @click.argument("reference", metavar="ID@ENTRY")
 @click.argument("text", default="")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.pass_obj
-def command(store: str | None, *, reference: str, text: str) -> None:
+def command(store: str | None, *, reference: str, text: str, as_json: bool) -> None:
     """Label an entry; without TEXT the label is taken away."""
     wanted, entry = references.split(reference)
     if entry is None:
@@ -23,3 +25,7 @@ def command(store: str | None, *, reference: str, text: str) -> None:
         at_hand = conversations.open(references.conversation_id(conversations, wanted))
         target = references.entry_version(at_hand.conversation, entry)
         at_hand.record(lambda talk: talk.label(target, text))
+        if as_json:
+            talk = at_hand.conversation
+            label = talk.labels.get(target)
+            write(LabelGiven(id=talk.id, version=talk.version, target=target, label=label))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
 from app import bootstrap, references
 from app.i18n import _
+from app.outputs import Fate, Recovered, write
 from app.repl.plain import plain
 from app.settings import settings
 
@@ -29,19 +29,16 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
         found = references.conversation_id(conversations, reference)
         done = recover(conversations, found, cwd=chosen.cwd)
     if as_json:
-        click.echo(json.dumps(_object(done)))
+        write(_object(done))
         return
     click.echo(str(done.id))
     for row in _rows(done):
         click.echo(plain(row), err=True)
 
 
-def _object(done: Recovery) -> dict[str, object]:
-    return done._asdict() | {
-        "source": str(done.source),
-        "id": str(done.id),
-        "fates": [fate._asdict() for fate in done.fates],
-    }
+def _object(done: Recovery) -> Recovered:
+    fates = tuple(Fate(**fate._asdict()) for fate in done.fates)
+    return Recovered(**done._asdict() | {"source_id": done.source, "fates": fates})
 
 
 def _rows(done: Recovery) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +9,7 @@ from eventsourcing.persistence import PersistenceError
 
 from app import bootstrap, references
 from app.i18n import _
+from app.outputs import Verified, VerifiedOrder, places, write
 from app.repl.plain import plain
 from app.settings import settings
 from app.verification import Finding, OrderReport, Report, check_order, verify
@@ -34,11 +34,11 @@ def command(store: str | None, *, ids: tuple[str, ...], as_json: bool) -> None:
         for each in wanted or conversations.ids():
             report = _report(conversations, each)
             checked, wrong = checked + 1, wrong + (not report.is_clean)
-            click.echo(json.dumps(_object(report)) if as_json else _text(report))
+            write(_object(report)) if as_json else click.echo(_text(report))
         if not ids and conversations.store is not None:
             order = check_order(conversations.store)
     if order is not None and (as_json or order.findings):
-        click.echo(json.dumps(_order_object(order)) if as_json else _order_text(order))
+        write(_order_object(order)) if as_json else click.echo(_order_text(order))
     if not as_json:
         verdict = _("{wrong} with findings").format(wrong=wrong) if wrong else _("all clean")
         click.echo(_("{checked} checked, {verdict}").format(checked=checked, verdict=verdict))
@@ -80,21 +80,21 @@ def _rows(findings: Iterable[Finding]) -> Iterator[str]:
         yield " ".join(row.split("\n"))
 
 
-def _object(report: Report) -> dict[str, object]:
-    return {
-        "id": str(report.id),
-        "ok": report.is_clean,
-        "events": report.events,
-        "bytes": report.bytes,
-        "requests_proven": report.requests_proven,
-        "findings": [finding._asdict() for finding in report.findings],
-    }
+def _object(report: Report) -> Verified:
+    return Verified(
+        id=report.id,
+        ok=report.is_clean,
+        events=report.events,
+        bytes=report.bytes,
+        requests_proven=report.requests_proven,
+        findings=places(report.findings),
+    )
 
 
-def _order_object(order: OrderReport) -> dict[str, object]:
-    return {
-        "order": ".index/notifications",
-        "ok": not order.findings,
-        "records": order.records,
-        "findings": [finding._asdict() for finding in order.findings],
-    }
+def _order_object(order: OrderReport) -> VerifiedOrder:
+    return VerifiedOrder(
+        order=".index/notifications",
+        ok=not order.findings,
+        records=order.records,
+        findings=places(order.findings),
+    )
