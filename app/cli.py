@@ -42,6 +42,10 @@ COMMANDS = {
 """What each command does, in a line: here, so that the help imports none of them."""
 
 
+class ReaderGoneError(Exception):
+    """Nobody reads our output any more; that is no error of ours."""
+
+
 class Commands(click.Group):
     """The subcommands, each imported when it is needed."""
 
@@ -74,6 +78,13 @@ class Commands(click.Group):
             return None
         command: click.Command = importlib.import_module(f"app.commands.{cmd_name}").command
         return in_our_language(command)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a reader that has gone away is told from an error (click does not)."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise ReaderGoneError from None
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help, in the language of the person."""
@@ -153,6 +164,18 @@ def _complain(error: click.ClickException) -> None:
         click.echo(_("`{command}` shows what there is").format(command=command), err=True)
 
 
+def _print_failure(kind: str, message: str) -> None:
+    """Print the result of a turn that could not begin, where a program waits for one."""
+    chosen = leftfold.make_context(
+        "leftfold", sys.argv[1:], resilient_parsing=True, ignore_unknown_options=True
+    ).params
+    is_driven = chosen["input_"] == "stream-json"
+    if is_driven or (chosen["prompt"] is not None and chosen["output"] in ("json", "stream-json")):
+        from app.one_turn import failure, happened  # noqa: PLC0415 - not for help
+
+        happened(failure(kind, message))
+
+
 def main() -> NoReturn:
     """Run the command line; errors are a line or two, and a traceback only if it is asked for."""
     gc.set_threshold(_SELDOM)
@@ -161,15 +184,17 @@ def main() -> NoReturn:
         code = leftfold.main(prog_name="leftfold", standalone_mode=False)
     except click.ClickException as error:
         _complain(error)
+        _print_failure("usage", error.format_message())
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read our output has gone; that is no error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except ReaderGoneError:
+        from app.outputs import look_away  # noqa: PLC0415 - most outputs have a reader
+
+        look_away()
         sys.exit(0)
     except Exception as error:  # noqa: BLE001 - said here, or nowhere
-        from app.errors import FAILED, explanation, name_of, traceback_of  # noqa: PLC0415
+        from app.errors import FAILED, explanation, kind_of, name_of, traceback_of  # noqa: PLC0415
         from app.repl.plain import plain  # noqa: PLC0415
 
         if os.environ.get("LEFTFOLD_DEBUG"):
@@ -179,5 +204,6 @@ def main() -> NoReturn:
         hint = _("(this is a bug; with LEFTFOLD_DEBUG=1 it shows where)")
         message, exit_code = explanation(error) or (f"{bug}\n{hint}", FAILED)
         click.echo(f"leftfold: {plain(message)}", err=True)
+        _print_failure(kind_of(error), message)
         sys.exit(exit_code)
     sys.exit(code if isinstance(code, int) else 0)

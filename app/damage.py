@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import UNSET, UnsetType
 
 from app.errors import LockedConversationError
 from app.i18n import _
+from app.outputs import Damage, places
 from app.repl.plain import one_line
 from app.verification import HARMLESS, findings_of
 from infrastructure.errors import LogMissingError, StoreError
@@ -80,10 +82,17 @@ def said_of(
 
 def say_damage(
     conversations: Conversations, conversation_id: UUID, *, most_bytes: int | None = None
-) -> None:
-    """Say on stderr what is wrong with a log, if anything is: never in the way of an answer."""
-    if said := said_of(conversations, conversation_id, most_bytes=most_bytes):
-        click.echo(f"leftfold: {said}", err=True)
+) -> Damage | UnsetType:
+    """Say on stderr what is wrong with a log, never in the way of an answer; return it for JSON."""
+    try:
+        findings = damage(conversations, conversation_id, most_bytes=most_bytes)
+        said = sentence(conversation_id, findings)
+    except StoreError as error:
+        findings, said = (), one_line(str(error), _LONGEST)
+    if said is None:
+        return UNSET
+    click.echo(f"leftfold: {said}", err=True)
+    return Damage(message=said, findings=places(findings))
 
 
 def _size(conversations: Conversations, conversation_id: UUID) -> int:

@@ -14,6 +14,9 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET, UnsetType
+
+from app import stream
 from app.errors import DONE, explanation
 from app.one_turn import about, happened, not_recorded, result_of
 from app.ports import Approval
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from app.agent import Agent
+    from app.outputs import Damage
     from app.ports import OpenConversation
     from domain.messages import JsonObject, ToolUseBlock
 
@@ -54,8 +58,7 @@ class ProgramApprover:
             return Approval("no", reason=NOBODY)
         answer: asyncio.Future[Approval] = asyncio.get_running_loop().create_future()
         self._asked[call.id] = call, answer
-        asked = {"tool_use_id": call.id, "tool": call.name, "input": call.input}
-        happened({"type": "approval_needed", **asked, "summary": summary})
+        happened(stream.ApprovalNeeded(call.id, call.name, call.input, summary))
         try:
             return await answer
         finally:
@@ -90,12 +93,18 @@ class Driver:
     """One conversation, driven from outside."""
 
     def __init__(
-        self, agent: Agent, at_hand: OpenConversation, approver: ProgramApprover | None
+        self,
+        agent: Agent,
+        at_hand: OpenConversation,
+        approver: ProgramApprover | None,
+        *,
+        damage: Damage | UnsetType = UNSET,
     ) -> None:
         self._agent = agent
         self._at_hand = at_hand
         self._id = at_hand.conversation.id
         self._approver = approver
+        self._damage = damage
         self._inbox: asyncio.Queue[bytes | int | _TurnIsOver | None] = asyncio.Queue()
         self._turn: asyncio.Task[str] | None = None
         self._since = 0
@@ -107,7 +116,7 @@ class Driver:
         """Do what the lines say until they end; return the exit code."""
         loop = asyncio.get_running_loop()
         with owned(self._inbox.put_nowait):
-            happened(about(self._at_hand.conversation))
+            happened(about(self._at_hand.conversation, self._damage))
             read_lines(lambda line: loop.call_soon_threadsafe(self._inbox.put_nowait, line))
             if self._agent.is_waiting():
                 await self._begin(self._agent.go_on())
@@ -170,7 +179,7 @@ class Driver:
             await self._begin(self._agent.run_turn(text))
             return
         self._at_hand.record(lambda talk: talk.queue_prompt(text))
-        happened({"type": "queued", "version": self._at_hand.conversation.version, "text": text})
+        happened(stream.Queued(self._at_hand.conversation.version, text))
 
     # -- turns ---------------------------------------------------------------------------------
 
@@ -208,7 +217,7 @@ class Driver:
         self._interrupt()
 
     def _complain(self, message: str) -> None:
-        happened({"type": "error", "line": self._line, "message": message})
+        happened(stream.Complaint(self._line, message))
 
 
 def _parsed(line: bytes) -> JsonObject:

@@ -17,6 +17,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from typing import TYPE_CHECKING
 
@@ -143,6 +144,12 @@ class NoCredentialsError(UsageError):
                 "offline model"
             )
         )
+
+
+def kind_of(error: BaseException) -> str:
+    """Return the name of an error for programs: ``lease_held`` of a `LeaseHeldError`."""
+    name = type(error).__name__.removesuffix("Error")
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 def explanation(error: BaseException) -> tuple[str, int] | None:

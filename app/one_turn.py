@@ -7,16 +7,18 @@ line as things happen (documented in docs/scripting.md).
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
+import msgspec
+from msgspec import UNSET, UnsetType
 
-from app.errors import DONE, FAILED
+from app import stream
+from app.errors import DONE, FAILED, explanation
 from app.i18n import _
-from app.repl.console import Terminal
+from app.outputs import Problem, look_away, write
+from app.repl.approval import RefuseAll
 from app.repl.plain import plain
 from app.signals import owned
 from domain.events import MessageAppended
@@ -26,9 +28,10 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from app.agent import Agent
-    from app.ports import OpenConversation, Purpose, Screen, ToolOutput
+    from app.outputs import Damage
+    from app.ports import Approval, OpenConversation, Purpose, Screen, ToolOutput
     from domain.conversation import Conversation
-    from domain.events import TurnError, Version
+    from domain.events import TurnError
     from domain.messages import JsonObject, ToolUseBlock
 
 
@@ -63,49 +66,126 @@ class SilentScreen:
         """Show nothing."""
 
 
+class ToldScreen(SilentScreen):
+    """Says on stderr why nothing happens: the request is sent again, and when."""
+
+    def streamed(self, event: JsonObject) -> None:
+        """Say that a request failed for a moment only."""
+        if event.get("type") == "retry":
+            _complain(
+                _("retrying in {seconds:.0f} s, try {attempt} of {most} ({why})").format(
+                    seconds=float(event.get("after") or 0),
+                    attempt=event.get("attempt"),
+                    most=event.get("of"),
+                    why=" ".join(str(event.get("reason")).split()),
+                )
+            )
+
+
 class StreamJSONScreen(SilentScreen):
-    """Prints one JSON object a line for everything that happens."""
+    """Prints one JSON object a line for everything that happens.
+
+    Results are printed as the log has them: those of calls that were refused, too.
+    """
+
+    def __init__(self, at_hand: OpenConversation) -> None:
+        self._at_hand = at_hand
+        self._seen = at_hand.conversation.version
 
     def streamed(self, event: JsonObject) -> None:
         """Print the API's own stream event."""
-        happened({"type": "stream", "event": event})
+        self._print_results()
+        happened(stream.Streamed(event))
 
     def compacting(self, tokens: int) -> None:
         """Print that the context is about to be summarised, which takes a while."""
-        happened({"type": "compacting", "tokens": tokens})
+        happened(stream.Compacting(tokens))
 
     def compacted(self, tokens: int) -> None:
         """Print that the context was summarised."""
-        happened({"type": "compacted", "tokens": tokens})
+        happened(stream.Compacted(tokens))
 
     def tool_started(self, call: ToolUseBlock, summary: str) -> None:
         """Print which call begins."""
-        happened({"type": "tool_started", "call": call.model_dump(), "summary": summary})
+        self._print_results()
+        happened(stream.ToolStarted(call.model_dump(), summary))
 
     def tool_printed(self, call: ToolUseBlock, text: str) -> None:
         """Print what a running tool printed."""
-        happened({"type": "tool_output", "tool_use_id": call.id, "text": text})
+        happened(stream.ToolPrinted(call.id, text))
 
-    def tool_ended(self, call: ToolUseBlock, output: ToolOutput) -> None:
+    def tool_ended(self, call: ToolUseBlock, output: ToolOutput) -> None:  # noqa: ARG002
         """Print the result of a call."""
-        result = {"content": output.content, "is_error": output.is_error}
-        happened({"type": "tool_result", "tool_use_id": call.id, **result})
+        self._print_results()
+
+    def turn_ended(self, outcome: str, error: TurnError | None) -> None:  # noqa: ARG002
+        """Print the results of calls that the end of the turn answered."""
+        self._print_results()
+
+    def _print_results(self) -> None:
+        """Print the results that were recorded since the last time."""
+        talk = self._at_hand.conversation
+        if talk.version == self._seen:
+            return
+        for entry in reversed(list(talk.since(self._seen + 1))):
+            if isinstance(entry, MessageAppended):
+                for found in entry.said.tool_results:
+                    happened(_tool_result(found))
+        self._seen = talk.version
 
 
-def screen(output: str) -> Screen:
+def _tool_result(found: JsonObject) -> stream.ToolResult:
+    is_error = found.get("is_error") is True
+    return stream.ToolResult(found["tool_use_id"], found.get("content") or "", is_error)
+
+
+class NobodyToAsk(RefuseAll):
+    """Refuses what needs approval, and counts how often."""
+
+    refused = 0
+
+    async def decide(self, *asked: Any, **more: Any) -> Approval | None:
+        """Refuse, and say why."""
+        self.refused += 1
+        return await super().decide(*asked, **more)
+
+
+def screen(output: str, at_hand: OpenConversation) -> Screen:
     """Return the screen for ``--output``."""
-    return StreamJSONScreen() if output == "stream-json" else SilentScreen()
+    return StreamJSONScreen(at_hand) if output == "stream-json" else ToldScreen()
 
 
-async def run(agent: Agent, at_hand: OpenConversation, prompt: str, output: str) -> int:
+async def run(
+    agent: Agent,
+    at_hand: OpenConversation,
+    prompt: str,
+    output: str,
+    *,
+    damage: Damage | UnsetType = UNSET,
+) -> int:
     """Run one turn; print by *output*; return the exit code.
 
     A signal ends the turn as Ctrl+C does: everything that happened is in the log.
     """
+    conversation_id = at_hand.conversation.id
     since = at_hand.conversation.version + 1
     if output == "stream-json":
-        happened(about(at_hand.conversation))
-    turn = asyncio.ensure_future(agent.run_turn(prompt))
+        happened(about(at_hand.conversation, damage))
+    turn = asyncio.create_task(agent.run_turn(prompt))
+    code = await _ended(turn)
+    if not turn.cancelled() and (error := turn.exception()) is not None:
+        told = explanation(error)
+        if told is None or output == "text":
+            raise error
+        _print_result(not_recorded(conversation_id, told[0]), output)
+        return code or told[1]
+    result = result_of(at_hand.conversation, since)
+    _print_result(msgspec.structs.replace(result, damage=damage), output)
+    return code or (DONE if result.outcome == "done" else FAILED)
+
+
+async def _ended(turn: asyncio.Task[str]) -> int:
+    """Wait for the end of a turn; return the exit code of the signal that ended it, or 0."""
     codes: list[int] = []
 
     def stop(code: int) -> None:
@@ -113,27 +193,17 @@ async def run(agent: Agent, at_hand: OpenConversation, prompt: str, output: str)
         if not turn.cancelling():  # a second time would disturb its tidying up
             turn.cancel()
 
-    with owned(stop), suppress(asyncio.CancelledError):
-        await turn
-    result = result_of(at_hand.conversation, since)
-    _print_result(result, output)
-    if codes:
-        return codes[0]
-    return DONE if result["outcome"] == "done" else FAILED
+    with owned(stop):
+        await asyncio.wait([turn])
+    return codes[0] if codes else DONE
 
 
-def about(talk: Conversation) -> JsonObject:
+def about(talk: Conversation, damage: Damage | UnsetType = UNSET) -> stream.Began:
     """Return the first line of ``stream-json``: which conversation this is."""
-    return {
-        "type": "conversation",
-        "id": str(talk.id),
-        "cwd": talk.cwd,
-        "model": talk.model,
-        "restored": talk.message_count(),
-    }
+    return stream.Began(talk.id, talk.cwd, talk.model, talk.message_count(), damage)
 
 
-def result_of(talk: Conversation, since: int) -> JsonObject:
+def result_of(talk: Conversation, since: int) -> stream.Result:
     """Return what came of the turn that began with version *since*."""
     answers = [
         entry
@@ -143,66 +213,65 @@ def result_of(talk: Conversation, since: int) -> JsonObject:
     end = talk.last_turn
     if end is not None and end.originator_version < since:
         end = None  # of the turn before: this one had hardly begun
-    result = _result(
-        talk.id,
-        end.outcome if end else "interrupted",
+    failed = None if end is None else end.error
+    return stream.Result(
+        id=talk.id,
         version=talk.version,
+        outcome=_outcome(end.outcome if end else "interrupted"),
         text=answers[0].said.text if answers else "",
         stop_reason=answers[0].stop_reason if answers else None,
         usage=total(talk, since=since),
+        error=Problem(failed.type, failed.message) if failed else UNSET,
     )
-    if end is not None and end.error is not None:
-        result["error"] = {"type": end.error.type, "message": end.error.message}
-    return result
 
 
-def not_recorded(conversation_id: UUID, message: str) -> JsonObject:
+def _outcome(said: str) -> Literal["done", "interrupted", "failed"]:
+    """Return how a turn ended; what an edited log says in other words is a failure."""
+    return "done" if said == "done" else "interrupted" if said == "interrupted" else "failed"
+
+
+def not_recorded(conversation_id: UUID, message: str) -> stream.Result:
     """Return what came of a turn whose end the log could not take; *message* says why."""
-    error = {"type": "not_recorded", "message": message}
-    return {**_result(conversation_id, "failed"), "error": error}
+    return failure("not_recorded", message, conversation_id)
 
 
-def _result(
-    conversation_id: UUID,
-    outcome: str,
-    *,
-    version: Version | None = None,
-    text: str = "",
-    stop_reason: str | None = None,
-    usage: JsonObject | None = None,
-) -> JsonObject:
-    return {
-        "type": "result",
-        "id": str(conversation_id),
-        "version": version,
-        "outcome": outcome,
-        "text": text,
-        "stop_reason": stop_reason,
-        "usage": usage or {},
-    }
+def failure(kind: str, message: str, conversation_id: UUID | None = None) -> stream.Result:
+    """Return the result of a run that failed before its turn could say so."""
+    return stream.Result(
+        id=conversation_id,
+        version=None,
+        outcome="failed",
+        text="",
+        stop_reason=None,
+        usage={},
+        error=Problem(kind, message),
+    )
 
 
-def _print_result(result: JsonObject, output: str) -> None:
+def _print_result(result: stream.Result, output: str) -> None:
+    """Print the result; say on stderr why a turn failed or stopped early, whatever the output."""
     if output != "text":
-        click.echo(json.dumps(result, ensure_ascii=True))
+        happened(result)
+    elif result.text:
+        click.echo(plain(result.text) if sys.stdout.isatty() else result.text)
+    if result.error:
+        _complain(result.error.message)
+    elif output != "text":
         return
-    if result["text"]:
-        click.echo(plain(result["text"]) if sys.stdout.isatty() else result["text"])
-    if "error" in result:
-        click.echo(f"leftfold: {plain(result['error']['message'])}", err=True)
-    elif result["outcome"] == "interrupted":
+    elif result.outcome == "interrupted":
         click.echo(_("leftfold: interrupted"), err=True)
-    elif result["stop_reason"] not in ("end_turn", "stop_sequence"):
-        click.echo(
-            _("leftfold: the answer stopped early ({stop_reason})").format(
-                stop_reason=result["stop_reason"]
-            ),
-            err=True,
-        )
+    elif result.stop_reason not in ("end_turn", "stop_sequence"):
+        said = _("leftfold: the answer stopped early ({stop_reason})")
+        click.echo(said.format(stop_reason=result.stop_reason), err=True)
 
 
-def happened(value: JsonObject) -> None:
+def _complain(message: str) -> None:
+    click.echo(f"leftfold: {plain(message)}", err=True)
+
+
+def happened(line: stream.Happening) -> None:
     """Print what happens meanwhile. Whoever stops reading costs the turn nothing."""
-    out = Terminal(sys.stdout)
-    out.write(f"{json.dumps(value, ensure_ascii=True)}\n")
-    out.flush()
+    try:
+        write(line)
+    except OSError:
+        look_away()

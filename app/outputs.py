@@ -6,7 +6,9 @@ end in ``Z``; objects are compact; UTF-8 is not escaped, but for what a terminal
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -89,7 +91,7 @@ class Listed(Output, frozen=True):
     name: str | None
     model: str | None
     archived: bool
-    damage: Damage | None
+    damage: Damage | msgspec.UnsetType = msgspec.UNSET
 
 
 class Shown(Output, frozen=True):
@@ -159,7 +161,7 @@ class Statistics(Output, frozen=True):
     branches: dict[str, SpentOnBranch]
     leaf: Version | None
     depth: int
-    damage: Damage | None
+    damage: Damage | msgspec.UnsetType = msgspec.UNSET
 
 
 class RequestBody(Output, frozen=True):
@@ -288,6 +290,13 @@ def write(value: object) -> None:
         BrokenPipeError: nobody reads any more.
     """
     click.echo(encoded(value) + b"\n", nl=False)
+
+
+def look_away() -> None:
+    """Send what is still printed nowhere: nobody reads it, and that is no error of ours."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+    os.close(nothing)
 
 
 def encoded(value: object) -> bytes:

@@ -131,6 +131,8 @@ def _checked(conversations: Conversations, conversation_id: UUID) -> _Checked:
         events = list(conversations.events.of_lines(conversation_id, found.lines))
         checked = _Checked(found.size, lines, events, list(_of_bytes(found)))
     checked.findings.extend(checked.named(_of_meaning(checked.events)))
+    if not checked.events and not checked.findings:
+        checked.findings.append(Finding(None, None, None, "there is no event in it", "event"))
     return checked
 
 

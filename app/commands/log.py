@@ -10,10 +10,13 @@ import msgspec
 
 from app import bootstrap, references
 from app.damage import say_damage
+from app.errors import UnreadableConversationError
+from app.outputs import Damaged, LoggedEvent, utc, write
 from app.repl.plain import plain
 from app.settings import settings
 from domain.events import Event, MessageAppended, Unrecognised
 from domain.raw_messages import result_text
+from domain.text import decoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,12 +37,16 @@ def command(store: str | None, *, reference: str, follow: bool, since: int, as_j
     """Print the events of a conversation, one a line."""
     with bootstrap.conversations(settings(store=store)) as conversations:
         conversation_id = references.conversation_id(conversations, reference)
-        say_damage(conversations, conversation_id)
+        if conversations.last_event_of(conversation_id) is None:
+            raise UnreadableConversationError(conversation_id)
+        damage = say_damage(conversations, conversation_id)
+        if damage and as_json:
+            write(Damaged(id=conversation_id, damage=damage))
         events = conversations.events_of(conversation_id, since=since)
         if follow:
             events = _following(conversations, conversation_id, since)
         for event in events:
-            click.echo(json.dumps(as_object(event)) if as_json else as_line(event))
+            write(as_output(event)) if as_json else click.echo(as_line(event))
 
 
 def _following(conversations: Conversations, conversation_id: UUID, since: int) -> Iterator[Event]:
@@ -56,14 +63,26 @@ def _following(conversations: Conversations, conversation_id: UUID, since: int) 
                 yield found
 
 
-def as_object(event: Event) -> dict[str, Any]:
-    """Return an event as the object that ``--json`` prints: v, topic, state."""
+def as_output(event: Event) -> LoggedEvent:
+    """Return an event as ``--json`` prints it."""
+    version = event.originator_version
     if isinstance(event, Unrecognised):
-        topic, state = event.topic, event.state.decode("utf-8", "replace")
-        return {"v": event.originator_version, "topic": topic, "unreadable": state}
-    state = msgspec.json.decode(msgspec.json.encode(event))
-    state.pop("originator_id", None)
-    return {"v": state.pop("originator_version"), "topic": event.TOPIC, "state": state}
+        return LoggedEvent(
+            version=version,
+            v=version,
+            topic=event.topic,
+            unreadable=event.state.decode("utf-8", "replace"),
+            reason=event.reason,
+        )
+    return LoggedEvent(version=version, v=version, topic=event.TOPIC, state=_state(event))
+
+
+def _state(event: Event) -> dict[str, Any]:
+    """Return the data of an event, without what the envelope says."""
+    event = msgspec.structs.replace(event, timestamp=utc(event.timestamp))
+    state: dict[str, Any] = decoded(msgspec.json.encode(event))
+    del state["originator_id"], state["originator_version"]
+    return state
 
 
 def as_line(event: Event) -> str:
@@ -84,6 +103,6 @@ def _gist(event: Event) -> str:
             results = [f"→ {result_text(found.get('content'))}" for found in said.tool_results]
             return f"{said.role}: " + " · ".join([said.text, *calls, *results]).strip(" ·")[:_WIDTH]
         case _:
-            state = as_object(event)["state"]
+            state = _state(event)
             state.pop("timestamp", None)
             return json.dumps(state, ensure_ascii=False)[:_WIDTH]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import click
 
 from app import bootstrap, references
 from app.damage import say_damage
+from app.outputs import Damaged, Shown, utc, write
 from app.settings import settings
 from domain.projections.transcript import transcript
 
@@ -23,13 +23,14 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
     chosen = settings(store=store)
     with bootstrap.conversations(chosen) as conversations:
         talk = conversations.get(references.conversation_id(conversations, wanted))
-        say_damage(conversations, talk.id)
+        damage = say_damage(conversations, talk.id)
     leaf = talk.leaf if entry is None else references.entry_version(talk, entry)
     items = transcript(talk, leaf)
     if as_json:
+        if damage:
+            write(Damaged(id=talk.id, damage=damage))
         for item in items:
-            row = item._asdict() | {"timestamp": item.timestamp.isoformat()}
-            click.echo(json.dumps(row))
+            write(Shown(**item._asdict() | {"timestamp": utc(item.timestamp)}))
         return
     from app.repl import colours  # noqa: PLC0415 - not for --json
     from app.repl.console import Terminal, console, is_for_people  # noqa: PLC0415

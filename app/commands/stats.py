@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from app import bootstrap, references
+from app.commands.list import refused, say_unreadable, select
 from app.damage import say_damage
-from app.errors import AppError
+from app.errors import AppError, UsageError
 from app.i18n import _
+from app.outputs import Statistics, write
 from app.repl.plain import plain
 from app.settings import settings
 from domain import tree
@@ -18,30 +20,51 @@ from domain.projections.usage import by_model, own_entries, usage_of
 from infrastructure.errors import StoreError
 
 if TYPE_CHECKING:
+    from typing import Unpack
+    from uuid import UUID
+
+    from app.application import Conversations
+    from app.commands.list import Selection
     from domain.conversation import Conversation
     from domain.projections.usage import Usage
 
 
 @click.command("stats")
 @click.argument("reference", metavar="[ID]", required=False)
+@click.option("--all", "everywhere", is_flag=True, help="Of every directory.")
+@click.option("--archived", is_flag=True, help="Also those that were put away.")
+@click.option("--search", metavar="TEXT", help="Only those with TEXT in the title.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a conversation.")
 @click.pass_obj
-def command(store: str | None, *, reference: str | None, as_json: bool) -> None:
+def command(
+    store: str | None, *, reference: str | None, as_json: bool, **selection: Unpack[Selection]
+) -> None:
     """Show what was spent in one conversation, or in each."""
-    with bootstrap.conversations(settings(store=store)) as conversations:
-        ids = list(conversations.ids())
+    chosen = settings(store=store)
+    if reference is not None and any(selection.values()):
+        raise UsageError(_("an ID is one conversation: --all, --archived and --search choose many"))
+    with bootstrap.conversations(chosen) as conversations:
         if reference is not None:
-            ids = [references.conversation_id(conversations, reference)]
-        for conversation_id in ids:
+            conversation_id = references.conversation_id(conversations, reference)
+            _show(conversations, conversation_id, as_json=as_json)
+            return
+        rows, unreadable = select(conversations, chosen.cwd, **selection)
+        for row in rows:
             try:
-                found = statistics(conversations.get(conversation_id))
+                _show(conversations, row.id, as_json=as_json)
             except (StoreError, AppError) as error:
-                if reference is not None:
-                    raise
-                click.echo(f"leftfold: {plain(str(error))}", err=True)
-                continue
-            click.echo(json.dumps(found) if as_json else text_of(found))
-            say_damage(conversations, conversation_id)
+                unreadable.append(refused(row.id, error))
+    say_unreadable(unreadable, as_json=as_json)
+
+
+def _show(conversations: Conversations, conversation_id: UUID, *, as_json: bool) -> None:
+    found = statistics(conversations.get(conversation_id))
+    if not as_json:
+        click.echo(text_of(found))
+    damage = say_damage(conversations, conversation_id)
+    if as_json:
+        output = msgspec.convert(found | {"version": found["events"]}, Statistics)
+        write(msgspec.structs.replace(output, damage=damage))
 
 
 def statistics(talk: Conversation) -> dict[str, object]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import UNSET
 
 from app import bootstrap, references, relocation
 from app.errors import DONE, NoCredentialsError, UsageError
@@ -24,8 +25,11 @@ from infrastructure.model.client import preload
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from msgspec import UnsetType
+
     from app.application import Conversations, OpenConversation
     from app.bootstrap import Workshop
+    from app.outputs import Damage
     from app.ports import Approver
     from app.settings import Settings
 
@@ -118,13 +122,28 @@ async def _talk(
 
 async def _one_turn(workshop: Workshop, at_hand: OpenConversation, text: str, output: str) -> int:
     from app import one_turn  # noqa: PLC0415
+
+    nobody = one_turn.NobodyToAsk()
+    agent = workshop.agent(
+        at_hand,
+        approver=AllowAll() if workshop.settings.yes else nobody,
+        screen=one_turn.screen(output, at_hand),
+    )
+    damage = _damage(workshop, at_hand)
+    code = await one_turn.run(agent, at_hand, text, output, damage=damage)
+    if nobody.refused:
+        refused = _("leftfold: {count} calls were refused: nobody was there to ask; --yes allows")
+        click.echo(refused.format(count=nobody.refused), err=True)
+    return code
+
+
+def _damage(workshop: Workshop, at_hand: OpenConversation) -> Damage | UnsetType:
+    """Say what is wrong with the log of a conversation that was resumed; return it for JSON."""
     from app.damage import QUICK, say_damage  # noqa: PLC0415 - a new conversation needs none
 
-    if not at_hand.conversation.pending_events:
-        say_damage(workshop.conversations, at_hand.id, most_bytes=QUICK)
-    approver = AllowAll() if workshop.settings.yes else RefuseAll()
-    agent = workshop.agent(at_hand, approver=approver, screen=one_turn.screen(output))
-    return await one_turn.run(agent, at_hand, text, output)
+    if at_hand.conversation.pending_events:
+        return UNSET
+    return say_damage(workshop.conversations, at_hand.id, most_bytes=QUICK)
 
 
 async def _driven(workshop: Workshop, at_hand: OpenConversation) -> int:
@@ -132,9 +151,9 @@ async def _driven(workshop: Workshop, at_hand: OpenConversation) -> int:
     from app.driven import Driver, ProgramApprover  # noqa: PLC0415
 
     asked = None if workshop.settings.yes else ProgramApprover()
-    screen = one_turn.screen("stream-json")
+    screen = one_turn.screen("stream-json", at_hand)
     agent = workshop.agent(at_hand, approver=asked or AllowAll(), screen=screen)
-    return await Driver(agent, at_hand, asked).run()
+    return await Driver(agent, at_hand, asked, damage=_damage(workshop, at_hand)).run()
 
 
 def _tell_held_back(at_hand: OpenConversation, *, is_asked: bool) -> None:

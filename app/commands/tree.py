@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +9,7 @@ import click
 from app import bootstrap, references
 from app.damage import say_damage
 from app.i18n import _
+from app.outputs import Damaged, TreeEntry, write
 from app.repl.plain import plain
 from app.settings import settings
 from domain.projections.outline import outline
@@ -29,9 +29,11 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
     """Show the tree: ● on the way to the leaf, ○ beside it, · summarised, ◀ the leaf."""
     with bootstrap.conversations(settings(store=store)) as conversations:
         talk = conversations.get(references.conversation_id(conversations, reference))
-        say_damage(conversations, talk.id)
+        damage = say_damage(conversations, talk.id)
+    if damage and as_json:
+        write(Damaged(id=talk.id, damage=damage))
     for row in outline(talk):
-        click.echo(json.dumps(row._asdict()) if as_json else line(row))
+        write(TreeEntry(**row._asdict())) if as_json else click.echo(line(row))
 
 
 def line(row: Row, note: str = "") -> str:

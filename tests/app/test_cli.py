@@ -192,10 +192,7 @@ def test_list_show_log_and_verify_say_what_is_there(example):
     assert lines[0].split()[0] == "1"
     assert "assistant: One file." in lines[9]
     objects = example.run("log", example.id, "--json", "--since", "12").objects
-    assert objects == [
-        {"v": event["v"], "topic": event["topic"], "state": event["state"]}
-        for event in events(example.log)[11:]
-    ]
+    assert objects == [{"version": event["v"], **event} for event in events(example.log)[11:]]
 
     verified = example.run("verify")
     assert verified.code == 0

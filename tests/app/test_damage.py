@@ -65,7 +65,7 @@ def test_what_verify_reports_is_said_by_every_command(program, kind):
     assert said == sentence(damaged, said.partition("damaged: ")[2].partition("; `")[0])
     for command in COMMANDS:
         assert run(*command, damaged).stderr == said, command
-    everything = (run("list", "--all"), run("stats"))
+    everything = (run("list", "--all"), run("stats", "--all"))
     assert [done.stderr for done in everything] == [said, said]
     assert all(str(other) in done.stdout for done in everything)
 

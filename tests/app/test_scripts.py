@@ -321,8 +321,8 @@ def test_a_turn_that_the_log_cannot_take_is_a_result_too(tmp_path):
 def test_the_result_of_a_turn_that_had_not_begun_is_not_that_of_the_one_before():
     talk = b.conversation(b.started(), b.user("hello"), b.assistant("Hi."), b.turn_ended("done"))
 
-    assert result_of(talk, 2)["outcome"] == "done"
-    assert result_of(talk, talk.version + 1)["outcome"] == "interrupted"
+    assert result_of(talk, 2).outcome == "done"
+    assert result_of(talk, talk.version + 1).outcome == "interrupted"
 
 
 @pytest.mark.parametrize("is_busy", [True, False], ids=["in a turn", "between turns"])

@@ -97,7 +97,7 @@ def test_every_file_and_folder_is_private_whatever_the_umask(tmp_path, mask):
 
 CREATING = {"open", "mkdir", "makedirs", "touch", "write_text", "write_bytes", "mkstemp", "mkdtemp"}
 MADE = {
-    "app/cli.py main: os.open": "/dev/null",
+    "app/outputs.py look_away: os.open": "/dev/null",
     "app/instructions.py _text: open": "only reads",
     "app/repl/console.py _go: os.open": "/dev/null",
     "infrastructure/jsonl/disk.py _opened: os.open": "makes nothing",

@@ -1,0 +1,246 @@
+"""Writes what programs can rely on: docs/schemas/*.json, and the tables of docs/json.md.
+
+    python -m tests.json_docs
+
+Both come from the types that are printed (`app.outputs`, `app.stream`), and a test compares them.
+A key means the same wherever it stands: `KEYS` says what, and what is special in an output.
+"""
+
+import json
+from pathlib import Path
+
+import msgspec
+
+from app import outputs, stream
+from app.cli import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+PAGE, SCHEMAS = ROOT / "docs" / "json.md", ROOT / "docs" / "schemas"
+BEGIN, END = "<!-- written by python -m tests.json_docs -->", "<!-- end -->"
+
+OUTPUTS = {
+    "list": (outputs.Listed, outputs.Unreadable),
+    "show": (outputs.Damaged, outputs.Shown),
+    "log": (outputs.Damaged, outputs.LoggedEvent),
+    "tree": (outputs.Damaged, outputs.TreeEntry),
+    "context": (outputs.RequestBody,),
+    "verify": (outputs.Verified, outputs.VerifiedOrder),
+    "recover": (outputs.Recovered,),
+    "fork": (outputs.ForkMade,),
+    "rename": (outputs.NameGiven,),
+    "label": (outputs.LabelGiven,),
+    "archive": (outputs.PutAway,),
+    "delete": (outputs.Deleted,),
+    "stats": (outputs.Statistics, outputs.Unreadable),
+    "config": (dict[str, outputs.Setting],),
+}
+"""What a line of ``leftfold COMMAND --json`` can be."""
+
+STREAMS = {
+    "result": (stream.Result,),
+    "stream-json": stream.PRINTED,
+    "input": stream.READ,
+}
+"""What ``-p --output json`` prints, a line of ``stream-json``, and a line of its input."""
+
+NESTED = (outputs.Finding, outputs.Damage, outputs.Problem, outputs.Spent, outputs.SpentOnBranch,
+          outputs.Fate, outputs.Setting)  # fmt: skip
+
+KEYS = {
+    "answers": "answers of the model",
+    "archived": "whether lists leave it out",
+    "branches": "what was spent on the path to each leaf, by the leaf's version",
+    "bytes": "size of the log; null over another persistence module",
+    "cached_share": "share of the input tokens that came from the server's cache; null without input",
+    "call": "the call as the model made it: `id`, `name`, `input`",
+    "command": "true: `always` holds for this very command, not for the tool",
+    "content": "what a call gave: text, or content blocks of the Messages API",
+    "cost": "US dollars; null where the price of a model is not known",
+    "created": "time of the first event",
+    "cwd": "the directory in which the conversation works; null if its log does not say it any more",
+    "damage": "what is wrong with the log; not there if nothing is",
+    "data": "the raw content block where there is more than text in it, else empty",
+    "decision": "what was decided of a call",
+    "Statistics.depth": "how many entries there are from the root to the leaf",
+    "depth": "0 on the line to the leaf, one more for each branch off it",
+    "entries": "entries on the path",
+    "entry": "the entry that the copy goes on from; null: from the beginning",
+    "Result.error": "why it failed; not there if it did not",
+    "error": "why it failed",
+    "event": "a stream event of the Messages API, as it came; or `retry` (`attempt`, `of`, `after` in seconds, `reason`) before another try",
+    "Listed.events": "the old name of `version`",
+    "Statistics.events": "the old name of `version`",
+    "events": "how many events there are",
+    "failed_calls": "calls of tools whose result is an error",
+    "fate": "what became of it: saved, saved in part, or lost",
+    "fates": "what became of each damaged place",
+    "findings": "each thing that is wrong, or could not be checked",
+    "from": "who said it",
+    "Result.id": "the conversation; null if the run failed before it had one",
+    "id": "the conversation",
+    "in_part": "events of which only a part could be saved, as notes",
+    "input": "the arguments of a call",
+    "is_compacted": "whether a summary stands for it in what the model gets",
+    "is_error": "whether a call failed, or was refused",
+    "is_leaf": "whether the next entry hangs from it",
+    "is_on_path": "whether it is on the way to the leaf",
+    "kind": "what kind of thing it is",
+    "label": "the name of an entry; null: none",
+    "leaf": "the entry from which the next one hangs; null: none",
+    "Complaint.line": "line of the input, from 1",
+    "line": "line of the file, from 1; null if not known",
+    "lost": "versions that are lost, as inclusive ranges",
+    "max_tokens": "as the Messages API has it",
+    "message": "in words, for people: in their language, and it may change",
+    "RequestBody.messages": "as the Messages API has them",
+    "messages": "how many messages stand on the path",
+    "model": "the model that answers next",
+    "models": "what was spent with each model",
+    "name": "the name of the conversation; null: none",
+    "offset": "byte of the file, from 0; null if not known",
+    "ok": "whether nothing is wrong",
+    "order": "the file that holds the order",
+    "outcome": "how the turn ended",
+    "parent": "the entry that it hangs from; null: it is a root",
+    "path": "where the file is now",
+    "place": "the flag, variable or file that says it; null for a default",
+    "proofs_dropped": "digests of requests that the loss broke",
+    "proofs_kept": "digests of requests that still hold",
+    "Approve.reason": "told to the model after a `no`",
+    "LoggedEvent.reason": "in words: why it cannot be read; only then there",
+    "reason": "in words: why",
+    "records": "how many events stand in the order",
+    "requests_proven": "requests that were rebuilt, and whose digest is the one recorded",
+    "restored": "how many messages the conversation has already",
+    "saved": "events that were saved whole",
+    "seconds": "time spent waiting for answers",
+    "source": "the old name of `source_id`",
+    "source_id": "the conversation that this was made from",
+    "source_version": "the version of it that was copied, this one included",
+    "state": "the data of the event: see [events.md](events.md); not there if it is unreadable",
+    "stop_reason": "why the model stopped; null if it said nothing",
+    "summary": "what a call would do, in a line",
+    "target": "the entry that the label is for",
+    "Result.text": "the text of the last answer",
+    "text": "what it says",
+    "timestamp": "when it was recorded",
+    "title": "the name, or else the beginning of the first prompt",
+    "Spent.tokens": "how many, by kind",
+    "SpentOnBranch.tokens": "how many, by kind",
+    "tokens": "about how many tokens the context has",
+    "tool": "the name of a tool",
+    "tool_calls": "calls of tools",
+    "tool_use_id": "the id of a call",
+    "topic": "the name of an event: see [events.md](events.md)",
+    "total": "all of it",
+    "type": "what kind of line, or of error, it is",
+    "unreadable": "the data of an event that this version cannot read, as it stands in the log; only then there",
+    "updated": "time of the last event",
+    "usage": "tokens by kind, summed over the turn",
+    "v": "the old name of `version`",
+    "value": "the value; null: not set",
+    "Result.version": "the version after the turn; null if nobody knows",
+    "version": "the number of an event in its conversation; of a conversation, that of its last event",
+    "what": "in words: what is wrong",
+}  # fmt: skip
+
+
+def schema_of(types):
+    """The JSON Schema of a line that is one of *types*."""
+    refs, definitions = msgspec.json.schema_components(types)
+    for name, definition in definitions.items():
+        for key, value in definition.get("properties", {}).items():
+            if "$ref" not in value and (info := meaning(name, key)):
+                value["description"] = info
+    lines = refs[0] if len(refs) == 1 else {"anyOf": list(refs)}
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": dialect, **lines, "$defs": definitions}
+
+
+def schemas():
+    """The text of each schema, by the name of its file."""
+    found = {name: schema_of(types) for name, types in (OUTPUTS | STREAMS).items()}
+    return {
+        f"{name}.json": json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+        for name, schema in found.items()
+    }
+
+
+def meaning(type_, key):
+    """What *key* means, in the output *type_* if it is special there."""
+    return None if key == "type" and type_ != "Problem" else KEYS.get(f"{type_}.{key}") or KEYS[key]
+
+
+def tables():
+    """The tables of docs/json.md, as Markdown."""
+    sections = []
+    for name, types in OUTPUTS.items():
+        sections.append(f"### `leftfold {name} --json`\n[schema](schemas/{name}.json)")
+        sections += [_table(each) for each in types]
+    titles = {
+        "result": "### `-p --output json`",
+        "stream-json": "### `--output stream-json`, and what `--input stream-json` prints",
+        "input": "### What `--input stream-json` reads",
+    }
+    for name, types in STREAMS.items():
+        sections.append(f"{titles[name]}\n[schema](schemas/{name}.json)")
+        sections += [_table(each) for each in types]
+    sections.append("### What stands inside")
+    sections += [_table(each) for each in NESTED]
+    return "\n\n".join(sections)
+
+
+def _table(type_):
+    info = msgspec.inspect.type_info(type_)
+    if not isinstance(info, msgspec.inspect.StructType):
+        return "One object: the key is the name of a setting, the value a `Setting`."
+    said = " ".join(type_.__doc__.split())
+    name = f"`{type_.__name__}`" if info.tag is None else f'`"type": "{info.tag}"`'
+    rows = [
+        f"| `{field.encode_name}` | {_type(field.type)} | {meaning(type_.__name__, field.encode_name)} |"
+        for field in info.fields
+    ]
+    head = ["", "| key | value | |", "|---|---|---|"] if rows else []
+    return "\n".join([f"**{name}** {said}", *head, *rows])
+
+
+_NAMES = {"UUIDType": "id", "IntType": "number", "FloatType": "number", "BoolType": "true, false",
+          "StrType": "text", "DateTimeType": "time", "NoneType": "null", "AnyType": "any"}  # fmt: skip
+
+
+def _type(info):  # noqa: PLR0911
+    match info:
+        case msgspec.inspect.UnionType():
+            return " or ".join(_type(each) for each in info.types)
+        case msgspec.inspect.LiteralType():
+            return ", ".join(f"`{value}`" for value in info.values)
+        case msgspec.inspect.StructType():
+            return f"`{info.cls.__name__}`"
+        case msgspec.inspect.DictType():
+            value = _type(info.value_type)
+            return "object" if value == "any" else f"object of {value}"
+        case msgspec.inspect.ListType() | msgspec.inspect.VarTupleType():
+            return f"list of {_type(info.item_type)}"
+        case msgspec.inspect.TupleType():
+            return f"[{', '.join(_type(each) for each in info.item_types)}]"
+        case _:
+            return _NAMES[type(info).__name__]
+
+
+def page(text):
+    """The page *text* with its tables as they are now."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{tables()}\n\n{END}{after}"
+
+
+def main():
+    SCHEMAS.mkdir(exist_ok=True)
+    for name, text in schemas().items():
+        (SCHEMAS / name).write_text(text)
+    PAGE.write_text(page(PAGE.read_text()))
+    assert set(OUTPUTS) == set(COMMANDS)
+
+
+if __name__ == "__main__":
+    main()
