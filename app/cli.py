@@ -167,7 +167,11 @@ def _complain(error: click.ClickException) -> None:
 def _print_failure(kind: str, message: str) -> None:
     """Print the result of a turn that could not begin, where a program waits for one."""
     chosen = leftfold.make_context(
-        "leftfold", sys.argv[1:], resilient_parsing=True, ignore_unknown_options=True
+        "leftfold",
+        sys.argv[1:],
+        resilient_parsing=True,
+        ignore_unknown_options=True,
+        allow_interspersed_args=True,
     ).params
     is_driven = chosen["input_"] == "stream-json"
     if is_driven or (chosen["prompt"] is not None and chosen["output"] in ("json", "stream-json")):

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 16 * 1024 * 1024
 _CHUNK = 65_536
+_LONGEST = 80
+"""Characters of what makes no sense that the answer repeats."""
 
 
 class _RefusedError(Exception):
@@ -69,9 +71,11 @@ class ProgramApprover:
         tool_use_id, decision = said.get("tool_use_id"), said.get("decision")
         reason, alone = said.get("reason") or "", said.get("command") or False
         if not isinstance(tool_use_id, str) or tool_use_id not in self._asked:
-            raise _RefusedError(f"no approval of {tool_use_id!r} is needed")
+            raise _RefusedError(f"no approval of {_quoted(tool_use_id)} is needed")
         if decision not in DECISIONS:
-            raise _RefusedError(f"decision {decision!r}: choose one of {', '.join(DECISIONS)}")
+            raise _RefusedError(
+                f"decision {_quoted(decision)}: choose one of {', '.join(DECISIONS)}"
+            )
         if not isinstance(reason, str) or not isinstance(alone, bool):
             raise _RefusedError("reason has to be text, command true or false")
         call, answer = self._asked[tool_use_id]
@@ -167,8 +171,8 @@ class Driver:
             case "quit":
                 self._leave(DONE)
             case str(unknown):
-                near = suggestion(unknown, ("prompt", "interrupt", "approve", "quit"))
-                raise _RefusedError(f"there is no type {unknown!r}; {near}")
+                near = suggestion(unknown[:_LONGEST], ("prompt", "interrupt", "approve", "quit"))
+                raise _RefusedError(f"there is no type {_quoted(unknown)}; {near}")
             case _:
                 raise _RefusedError("an object with a type is expected")
 
@@ -220,16 +224,33 @@ class Driver:
         happened(stream.Complaint(self._line, message))
 
 
+def _quoted(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
 def _parsed(line: bytes) -> JsonObject:
     if len(line) > LONGEST_LINE:
         raise _RefusedError(f"this line is longer than {LONGEST_LINE:,} bytes")
     try:
-        said = json.loads(line)
+        said = json.loads(line.decode(), object_pairs_hook=_once, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise _RefusedError(f"this is no JSON: {error}") from None
     if not isinstance(said, dict):
         raise _RefusedError("an object with a type is expected")
     return said
+
+
+def _once(pairs: list[tuple[str, Any]]) -> JsonObject:
+    """Return an object whose keys are all different: of two answers, none is believed."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _RefusedError("a key stands there twice in one object")
+    return found
+
+
+def _no_number(constant: str) -> float:
+    raise _RefusedError(f"this is no JSON: {constant} is no number")
 
 
 def read_lines(put: Callable[[bytes | None], object]) -> None:

@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from app.cli import main
 from infrastructure.jsonl.locks import Lease
 
-
 HELD = []
 """Leases that this run has taken."""
 
