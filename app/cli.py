@@ -13,9 +13,10 @@ import sys
 from typing import Any, NoReturn
 
 import click
+from click.core import ParameterSource
 
 from app.i18n import _, is_english
-from app.suggestions import nearest
+from app.suggestions import nearest, no_command
 
 _SELDOM = 100_000
 """Objects that are made until garbage is looked for: more than there are when the prompt is drawn.
@@ -32,7 +33,7 @@ COMMANDS = {
     "verify": "Check conversations line by line; exit 1 if anything is wrong.",
     "recover": "Save what can be saved of a damaged conversation into a new one.",
     "fork": "Copy a conversation, up to ENTRY or all of it; print the new id.",
-    "rename": "Name a conversation; without NAME it has none.",
+    "rename": "Name a conversation; an empty NAME takes the name away.",
     "label": "Label an entry; without TEXT the label is taken away.",
     "archive": "Leave a conversation out of lists; nothing is deleted.",
     "delete": "Move a conversation into the trash, and say where it is; nothing is erased.",
@@ -61,16 +62,17 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the arguments begin with, or say which one may be meant."""
+        """Return the command that the arguments begin with; anything else is the first prompt.
+
+        A word that is almost a command is a mistake: it is said which one may be meant.
+        """
         name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
-            near = nearest(name, COMMANDS)
-            if near is not None:
-                hint = _("Did you mean {name!r}?").format(name=near)
-            else:
-                hint = _("What the model is to be told goes behind -p.")
-            ctx.fail(_("There is no command {name!r}. {hint}").format(name=name, hint=hint))
-        return super().resolve_command(ctx, args)
+        if name in COMMANDS or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        near = nearest(name, COMMANDS)
+        if near is not None and not any(map(str.isspace, name)):
+            ctx.fail(no_command(name, _("Did you mean {name!r}?").format(name=near)))
+        return "", with_first_prompt(self), args
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Return the command that ``app/commands/NAME.py`` defines as ``command``."""
@@ -90,6 +92,25 @@ class Commands(click.Group):
         """Write the help, in the language of the person."""
         in_our_language(self)
         super().format_help(ctx, formatter)
+
+
+def with_first_prompt(group: click.Group) -> click.Command:
+    """Return the command that begins with a prompt; it takes the options of *group*, too."""
+
+    def run(first: str, **flags: Any) -> int:
+        from app.commands import talk  # noqa: PLC0415 - see below
+
+        context = click.get_current_context()
+        assert context.parent is not None
+        given = {
+            name: value
+            for name, value in flags.items()
+            if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        }
+        return talk.run(first=first, **(context.parent.params | given))
+
+    options = [option for option in group.params if option.expose_value]
+    return click.Command("", callback=run, params=[click.Argument(["first"]), *options])
 
 
 def in_our_language(command: click.Command) -> click.Command:

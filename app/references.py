@@ -1,18 +1,22 @@
 """What people type to name a conversation or an entry: ``ID[@ENTRY]``.
 
-ID is a whole id or any unique beginning or end of it; ENTRY a version, a label, or a negative
-number from the end of the path. Ids are matched against ids, never joined into paths (case H8).
+ID is a whole id or any unique beginning or end of it, or else a unique name; ENTRY a version, a
+label, or a negative number from the end of the path. Ids are matched against ids, never joined
+into paths (case H8).
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from app.errors import AmbiguousIdError, NoSuchConversationError, UsageError
 from app.i18n import _
 from domain.errors import UnknownEntryError
+from domain.projections.catalogue import row
+from infrastructure.errors import StoreError
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -38,38 +42,54 @@ def split(reference: str) -> tuple[str, str | None]:
 
 
 def conversation_id(conversations: Conversations, wanted: str) -> UUID:
-    """Return the one id that *wanted* names.
+    """Return the one conversation that *wanted* means: by its id, else by its name.
 
     Raises:
-        UsageError: it cannot be an id, or is too short.
+        UsageError: it cannot be an id, or is too short, and is no name.
         NoSuchConversationError: nothing matches.
         AmbiguousIdError: several match.
     """
-    wanted = wanted.lower()
-    if re.fullmatch(r"[0-9a-f-]+", wanted) is None:
+    is_part = re.fullmatch(r"[0-9a-fA-F-]+", wanted) is not None
+    is_long = len(wanted) >= SHORTEST
+    matches = _with_part(conversations, wanted.lower()) if is_part and is_long else []
+    match matches or _named(conversations, wanted):
+        case [found]:
+            return found
+        case [_, *_] as several:
+            raise AmbiguousIdError(wanted, several)
+    if not is_part:
         raise UsageError(
-            _("{wanted!r} is not a part of an id: ids have only 0-9, a-f and -").format(
+            _("{wanted!r} is not a part of an id (0-9, a-f and -), nor a name").format(
                 wanted=wanted
             )
         )
-    if len(wanted) < SHORTEST:
+    if not is_long:
         raise UsageError(
             _("{wanted!r} is too short: give at least {shortest} characters of the id").format(
                 wanted=wanted, shortest=SHORTEST
             )
         )
-    matches = [
+    raise NoSuchConversationError(wanted)
+
+
+def _with_part(conversations: Conversations, part: str) -> list[UUID]:
+    """Return the ids that begin or end with *part*."""
+    return [
         found
         for found in conversations.ids()
-        if str(found).startswith(wanted) or str(found).endswith(wanted)
+        if str(found).startswith(part) or str(found).endswith(part)
     ]
-    match matches:
-        case [found]:
-            return found
-        case []:
-            raise NoSuchConversationError(wanted)
-        case _:
-            raise AmbiguousIdError(wanted, matches)
+
+
+def _named(conversations: Conversations, name: str) -> list[UUID]:
+    """Return the conversations of this *name*. A log that cannot be read has none."""
+    named = []
+    for found in conversations.ids() if name else ():
+        with suppress(StoreError):
+            events = conversations.glance(found)
+            if events and row(events).name == name:
+                named.append(found)
+    return named
 
 
 def entry_version(conversation: Conversation, wanted: str) -> Version:

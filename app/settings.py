@@ -128,6 +128,13 @@ def _settings(said: Mapping[str, Any], flags: Mapping[str, Any], **others: Any) 
             )
         )
     folder = store_folder(said.get("store"))
+    if said.get("store") and _is_of_files() and not folder.parent.is_dir():
+        place = "--store" if flags.get("store") else VARIABLES["store"]
+        raise UsageError(
+            _("{place}: {folder}: there is no directory {parent}").format(
+                place=place, folder=folder, parent=folder.parent
+            )
+        )
     environment = {"LEFTFOLD_STORE": str(folder)}
     if said.get("durability"):
         environment["LEFTFOLD_DURABILITY"] = said["durability"]
@@ -165,6 +172,18 @@ def home() -> Path:
 def store_folder(said: str | None) -> Path:
     """Return the folder of the logs: what was *said*, or the one in the home."""
     return (expanded(said) if said else home() / "conversations").absolute()
+
+
+def is_new_store(chosen: Settings) -> bool:
+    """Whether a store that was named, and is no home's own, is not there yet."""
+    own = store_folder(None)
+    return _is_of_files() and chosen.store != own and not chosen.store.exists()
+
+
+def _is_of_files() -> bool:
+    """Whether conversations are kept in a folder, not by another persistence module."""
+    module = os.environ.get("PERSISTENCE_MODULE")
+    return module in (None, "", "infrastructure.jsonl")
 
 
 def expanded(path: str) -> Path:

@@ -23,3 +23,8 @@ def suggestion(wrong: str, names: Collection[str]) -> str:
     if near is not None:
         return _("did you mean {name!r}?").format(name=near)
     return _("there are: {names}").format(names=", ".join(names))
+
+
+def no_command(name: str, hint: str) -> str:
+    """Return what is said of a word that is no command of the command line."""
+    return _("There is no command {name!r}. {hint}").format(name=name, hint=hint)

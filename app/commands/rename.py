@@ -11,11 +11,11 @@ from app.settings import settings
 
 @click.command("rename")
 @click.argument("reference", metavar="ID")
-@click.argument("name", default="")
+@click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.pass_obj
 def command(store: str | None, *, reference: str, name: str, as_json: bool) -> None:
-    """Name a conversation; without NAME it has none."""
+    """Name a conversation; an empty NAME takes the name away."""
     with bootstrap.conversations(settings(store=store)) as conversations:
         at_hand = conversations.open(references.conversation_id(conversations, reference))
         at_hand.record(lambda talk: talk.rename(name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import stat
 import sys
 from pathlib import Path
@@ -18,7 +19,9 @@ from app.i18n import _
 from app.repl import colours
 from app.repl.approval import AllowAll, RefuseAll
 from app.repl.plain import plain
-from app.settings import talk_settings
+from app.settings import is_new_store, talk_settings
+from app.suggestions import no_command
+from domain.text import valid
 from infrastructure.errors import LeaseHeldError
 from infrastructure.model.client import preload
 
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from app.ports import Approver
     from app.settings import Settings
 
+_SECONDS_OF_SILENCE = 2.0
+
 CHOOSE = "?"
 """The ID that means: show what there is, and let the person choose."""
 
@@ -45,9 +50,13 @@ def run(
     prompt: str | None,
     output: str,
     input_: str = "text",
+    first: str | None = None,
     **flags: Any,
 ) -> int:
-    """Run the REPL, one turn, or what a program says; return the exit code."""
+    """Run the REPL, one turn, or what a program says; return the exit code.
+
+    *first* is what the REPL begins with, as if it had been typed.
+    """
     if sum((go_on, resume is not None, fork_of is not None)) > 1:
         raise UsageError(_("-c, -r and --fork exclude one another"))
     is_driven = input_ == "stream-json"
@@ -57,6 +66,11 @@ def run(
     colours.choose(chosen.theme)
     text = None if prompt is None else _prompt(prompt)
     interactive = text is None and not is_driven and sys.stdin is not None and sys.stdin.isatty()
+    if first is not None:
+        _check_first(first, interactive=interactive)
+    if is_new_store(chosen):
+        store = plain(str(chosen.store))
+        click.echo(_("leftfold: a new store: {path}").format(path=store), err=True)
     if bootstrap.is_offline(chosen) and not chosen.offline and not interactive:
         raise NoCredentialsError
     with bootstrap.conversations(chosen) as conversations:
@@ -68,8 +82,21 @@ def run(
                     earlier = conversations.fork(earlier)
                 case "cancel":
                     return DONE
-        talk = _talk(conversations, chosen, earlier, text, output, is_driven=is_driven)
+        talk = _talk(conversations, chosen, earlier, text, output, is_driven=is_driven, first=first)
         return asyncio.run(talk)
+
+
+def _check_first(first: str, *, interactive: bool) -> None:
+    """Refuse a *first* prompt that nobody could talk on from, or that has no text.
+
+    Raises:
+        UsageError, click.UsageError: it is so.
+    """
+    if not interactive:
+        hint = _("What the model is to be told goes behind -p.")
+        raise click.UsageError(no_command(first, hint), click.get_current_context().find_root())
+    if not first.strip():
+        raise UsageError(_("a prompt needs some text in it"))
 
 
 def _prompt(given: str) -> str:
@@ -82,12 +109,18 @@ def _prompt(given: str) -> str:
 
 
 def _piped() -> str:
-    """Return what stands in a pipe or a file at standard input; what is no text is replaced."""
+    """Return what stands in a pipe or a file at standard input; what is no text is replaced.
+
+    A pipe that stays open, which a parent may have left to us, is waited for, but not in silence.
+    """
     if sys.stdin is None:
         return ""
     kind = os.fstat(sys.stdin.fileno()).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind) or stat.S_ISSOCK(kind)):
         return ""  # a terminal, /dev/null
+    if not select.select([sys.stdin], [], [], _SECONDS_OF_SILENCE)[0]:
+        said = _("leftfold: waiting for the end of standard input; use </dev/null if none comes")
+        click.echo(said, err=True)
     return sys.stdin.buffer.read().decode("utf-8", "replace").rstrip("\r\n")
 
 
@@ -99,6 +132,7 @@ async def _talk(
     output: str,
     *,
     is_driven: bool,
+    first: str | None,
 ) -> int:
     async with bootstrap.model(chosen) as model:
         workshop = bootstrap.Workshop(chosen, conversations, model)
@@ -117,7 +151,7 @@ async def _talk(
             return await _one_turn(workshop, at_hand, text, output)
         if is_driven:
             return await _driven(workshop, at_hand)
-        return await _repl(workshop, at_hand)
+        return await _repl(workshop, at_hand, first)
 
 
 async def _one_turn(workshop: Workshop, at_hand: OpenConversation, text: str, output: str) -> int:
@@ -195,7 +229,7 @@ def _instead(
     return None
 
 
-async def _repl(workshop: Workshop, at_hand: OpenConversation) -> int:
+async def _repl(workshop: Workshop, at_hand: OpenConversation, first: str | None) -> int:
     # The prompt and its colours take a tenth of a second to import: not for -p.
     from app.repl.approval import AskingApprover  # noqa: PLC0415
     from app.repl.banner import banner  # noqa: PLC0415
@@ -241,6 +275,7 @@ async def _repl(workshop: Workshop, at_hand: OpenConversation) -> int:
             at_hand=at_hand,
             make_approver=approver,
             banner=banner(workshop, at_hand.conversation),
+            first=valid(first or ""),
             on_switch=look_at,
             line=TypingLine() if is_rich else None,
             is_debugging=bool(os.environ.get("LEFTFOLD_DEBUG")),

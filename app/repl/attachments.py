@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from app.i18n import _
+from app.repl.plain import one_line
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
 _MENTION = re.compile(r'(?:(?<=\s)|^)@(?:"([^"\n]+)"|([^\s"]+))')
 _OPENING = "(The user attached the file "
+_WIDTH_OF_NAMES = 200
 _ENDS_SENTENCE = ".,;:!?)。，；：！？）"
 
 
@@ -36,6 +40,28 @@ async def attachments(prompt: str, cwd: Path) -> list[Attachment]:
         if path is not None and path not in found:
             found[path] = await _attachment(path, cwd)
     return list(found.values())
+
+
+async def attached(prompt: str, cwd: Path) -> tuple[list[JsonObject], list[tuple[str, str]]]:
+    """Return the blocks of the files that *prompt* mentions, and what to say, with a style."""
+    blocks: list[JsonObject] = []
+    said = []
+    for path, content, problem in await attachments(prompt, cwd):
+        blocks += content
+        if problem:
+            said.append((_("not attached: {problem}").format(problem=problem), "yellow"))
+        else:
+            said.append((_("attached {path}").format(path=path), "dim"))
+    if missed := missing(prompt, cwd):
+        names = one_line(", ".join(f"@{path}" for path in missed), _WIDTH_OF_NAMES)
+        said.append((_("no such file, sent as text: {names}").format(names=names), "yellow"))
+    return blocks, said
+
+
+def missing(prompt: str, cwd: Path) -> list[str]:
+    """Return what *prompt* mentions as a file, and is none."""
+    mentioned = dict.fromkeys(match[1] or match[2] for match in _MENTION.finditer(prompt))
+    return [path for path in mentioned if _existing(path, cwd) is None]
 
 
 def attached_path(text: str) -> str | None:

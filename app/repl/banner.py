@@ -9,6 +9,7 @@ from app.held_back import held_back
 from app.i18n import _
 from app.instructions import context_files
 from app.repl.plain import one_line, plain
+from domain.events import MessageAppended
 from domain.projections.orphans import orphans
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def about(workshop: Workshop, talk: Conversation) -> Iterator[str]:
         )
     if files := context_files(settings.home, cwd):
         yield _("Instructions: ") + ", ".join(plain(str(file.path)) for file in files)
+    yield from _unfinished(talk)
     if talk.queue:
         waiting = "; ".join(one_line(text, 60) for text in talk.queue.values())
         yield _("Still queued, and said with your next prompt: {waiting}").format(waiting=waiting)
@@ -70,3 +72,19 @@ def about(workshop: Workshop, talk: Conversation) -> Iterator[str]:
         yield _("Tool results without their call, which the model does not get: {count}").format(
             count=without_call
         )
+
+
+def _unfinished(talk: Conversation) -> Iterator[str]:
+    """Yield what the log knows of a turn that did not come to its end."""
+    for call in talk.open_calls():
+        if talk.was_started(call):
+            yield _("{tool} was started when the program ended: its outcome is unknown").format(
+                tool=one_line(call.name, 60)
+            )
+    leaf = None if talk.leaf is None else talk.entry(talk.leaf)
+    if not isinstance(leaf, MessageAppended):
+        return
+    if leaf.role == "user" and talk.last_turn is None:
+        yield _("The last turn was cut off before its answer")
+    elif leaf.role == "assistant" and leaf.stop_reason in ("interrupted", "failed"):
+        yield _("The last answer was cut off")

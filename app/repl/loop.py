@@ -17,7 +17,7 @@ from app.bootstrap import working_directory
 from app.errors import DONE, FAILED, explanation, name_of, traceback_of
 from app.i18n import _
 from app.repl import slash
-from app.repl.attachments import attachments
+from app.repl.attachments import attached
 from app.repl.console import is_gone, say
 from app.repl.meanwhile import Meanwhile, PausingApprover
 from app.repl.plain import plain
@@ -26,7 +26,7 @@ from app.repl.suspending import modes_at_start, suspend
 from app.repl.transcript_view import show_transcript
 from app.signals import INTERRUPTED, owned
 from domain.events import MessageAppended
-from domain.projections.transcript import recent
+from domain.projections.transcript import last_exchange, recent
 from domain.text import valid
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _RESTORED_ITEMS = 20
+_ITEMS_OF_A_PLACE = 12
 _SECONDS_TO_STOP = 3.0
 
 
@@ -69,6 +70,7 @@ class ReplContext:
         make_approver: Makes the approver of a conversation: what it was told once holds in that
             conversation only.
         banner: What is said first.
+        first: What is done first, as if it had been typed.
         on_switch: Told which conversation is at hand, now and whenever another one is.
         line: What is typed while the agent works is read from here, if anywhere.
         is_debugging: Whether unexpected errors show their traceback.
@@ -81,6 +83,7 @@ class ReplContext:
     at_hand: OpenConversation
     make_approver: Callable[[OpenConversation], Approver]
     banner: str = ""
+    first: str = ""
     on_switch: Callable[[OpenConversation], None] = lambda _: None
     line: TypingLine | None = None
     is_debugging: bool = False
@@ -144,6 +147,17 @@ class Repl:
             show_transcript(self.console, items, earlier=earlier)
             self.console.line()
 
+    def show_place(self) -> None:
+        """Show where the person is now: what was said last on the way there."""
+        talk = self.at_hand.conversation
+        items, _earlier = recent(talk, _ITEMS_OF_A_PLACE)
+        if items:
+            self.say(_("You are here, at entry {entry}:").format(entry=talk.leaf), "dim")
+            show_transcript(self.console, last_exchange(items))
+            self.console.line()
+        else:
+            self.say(_("You are at the beginning: nothing has been said."), "dim")
+
     def recorded(self) -> Conversation | None:
         """Return the conversation at hand if the store has it."""
         talk = self.at_hand.conversation
@@ -203,6 +217,7 @@ class Repl:
         modes_at_start()
         with owned(self._on_signal):
             self._greet()
+            await self._begin()
             while self._exit_code is None:
                 await self._take_up()
                 if self._exit_code is None:
@@ -216,6 +231,13 @@ class Repl:
         if self.context.banner:
             self.say(self.context.banner)
             self.console.line()
+
+    async def _begin(self) -> None:
+        """Do what the command line says is to be done first, after what waits."""
+        await self._take_up()
+        if self.context.first and self._exit_code is None:
+            self.context.screen.prompted(self.context.first)
+            await self._do(self.context.first)
 
     async def _take_up(self) -> None:
         """Go on with a turn that a crash ended at the question whether its calls may run."""
@@ -327,18 +349,9 @@ class Repl:
         return blocks
 
     async def _files_of(self, prompt: str) -> tuple[list[JsonObject], list[tuple[str, str]]]:
-        """Return the blocks of the files in *prompt*, and what to say of each, with a style."""
         settings = self.context.workshop.settings
-        cwd = Path(working_directory(self.at_hand.conversation, settings.cwd))
-        blocks: list[JsonObject] = []
-        said = []
-        for path, content, problem in await attachments(prompt, cwd):
-            blocks += content
-            if problem:
-                said.append((_("not attached: {problem}").format(problem=problem), "yellow"))
-            else:
-                said.append((_("attached {path}").format(path=path), "dim"))
-        return blocks, said
+        cwd = working_directory(self.at_hand.conversation, settings.cwd)
+        return await attached(prompt, Path(cwd))
 
     def _agent_at_hand(self) -> Agent:
         context = self.context

@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from app import relocation
+from app.bootstrap import OFFLINE_MODEL
 from app.commands.log import as_line
 from app.commands.stats import statistics, text_of
 from app.commands.tree import line as tree_line
@@ -130,7 +131,20 @@ async def _model(repl: Repl, arguments: str) -> None:
     if arguments:
         change_model = repl.context.workshop.change_model
         repl.at_hand.record(lambda talk: change_model(talk, arguments))
+        if warning := await asyncio.to_thread(_warning_of_model, arguments):
+            repl.say(warning, "yellow")
     repl.say(_("The model is {model}.").format(model=repl.at_hand.conversation.model))
+
+
+def _warning_of_model(name: str) -> str:
+    """Return what to say of a model whose name nobody here knows; nothing of others."""
+    from infrastructure.model import prices  # noqa: PLC0415 - half a second
+
+    if name == OFFLINE_MODEL or prices.is_known(name):
+        return ""
+    near = nearest(name, prices.names())
+    hint = _(" Did you mean {name!r}?").format(name=near) if near else ""
+    return _("Nobody here knows a model of this name; it is asked all the same.") + hint
 
 
 async def _thinking(repl: Repl, arguments: str) -> None:
@@ -291,6 +305,7 @@ async def _fork(repl: Repl, arguments: str) -> None:
     conversations = repl.context.workshop.conversations
     child = conversations.fork(talk.id, entry)
     repl.switch_to(repl.context.workshop.resume(child))
+    repl.show_place()
     repl.say(
         _("Going on in a copy, {child}. The original is {id}.").format(child=child, id=talk.id)
     )
@@ -333,11 +348,7 @@ async def _go_to(repl: Repl, version: Version, how: str) -> None:
         )
     else:
         repl.at_hand.record(lambda talk: talk.move_leaf(target))
-    repl.say(
-        _("The next entry hangs from {entry}.").format(
-            entry=repl.at_hand.conversation.leaf or _("the root")
-        )
-    )
+    repl.show_place()
 
 
 async def _leave_branch(repl: Repl, talk: Conversation, target: int | None, focus: str) -> None:
@@ -412,4 +423,5 @@ COMMANDS = {
     **{command.name: command for command in TABLE},
     **{alias: command for command in TABLE if command.name == "help" for alias in ("?", "")},
     **{alias: command for command in TABLE if command.name == "quit" for alias in ("q", "exit")},
+    **{alias: command for command in TABLE if command.name == "new" for alias in ("clear",)},
 }

@@ -8,7 +8,7 @@ from domain.events import BranchSummarized, Compacted, MessageAppended, NoteAppe
 from domain.raw_messages import result_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from domain.conversation import Conversation, Gap
@@ -64,6 +64,12 @@ def recent(conversation: Conversation, count: int) -> tuple[tuple[Item, ...], in
         pieces.append(_gap_items(conversation, None, conversation.created_on))
     items = [item for piece in reversed(pieces) for item in piece]
     return tuple(items), conversation.message_count() - messages
+
+
+def last_exchange(items: Sequence[Item]) -> Sequence[Item]:
+    """Return the last of *items* that a person said, and what came of it; all if nobody did."""
+    last = max((n for n, item in enumerate(items) if item.kind == "user"), default=0)
+    return items[last:]
 
 
 def _entry_items(conversation: Conversation, entry: Entry) -> list[Item]:

@@ -6,7 +6,7 @@ The library takes half a second to import, so it is imported when the first ques
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -28,6 +28,18 @@ def models() -> list[str]:
 
     found = [provider for provider in get_snapshot().providers if provider.id == "anthropic"]
     return sorted(model.id for provider in found for model in provider.models)
+
+
+def names() -> list[str]:
+    """Return the models that anybody here knows: the library, or the SDK."""
+    from anthropic.types import Model  # noqa: PLC0415 - a second
+
+    return sorted({*models(), *get_args(get_args(Model)[0])})
+
+
+def is_known(model: str) -> bool:
+    """Whether anybody here knows *model*, a dated name of one included."""
+    return _find(model) is not None or model in names()
 
 
 def cost(model: str | None, usage: dict[str, Any]) -> Decimal | None:

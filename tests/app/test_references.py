@@ -42,6 +42,22 @@ def test_a_whole_id_or_a_unique_beginning_or_end_names_a_conversation(three, wan
     assert references.conversation_id(three, wanted) == found
 
 
+def test_a_name_that_one_conversation_has_names_it_and_ids_win(three):
+    for each, name in ((FIRST, "Anna 安娜"), (SECOND, "twins"), (THIRD, "aaaa")):
+        three.open(each).record(lambda talk, name=name: talk.rename(name))
+
+    assert references.conversation_id(three, "Anna 安娜") == FIRST
+    assert references.conversation_id(three, "aaaa") == FIRST  # an id, and a name
+    three.open(THIRD).record(lambda talk: talk.rename("dead"))  # no id, though it looks like one
+    assert references.conversation_id(three, "dead") == THIRD
+    three.open(THIRD).record(lambda talk: talk.rename("twins"))
+    with pytest.raises(AmbiguousIdError, match="matches 2 conversations"):
+        references.conversation_id(three, "twins")
+    for nobody in ("anna", ""):
+        with pytest.raises(UsageError, match="nor a name"):
+            references.conversation_id(three, nobody)
+
+
 @pytest.mark.parametrize(("wanted", "count"), [("0192", 2), ("bbbb", 2), ("019", None)])
 def test_what_matches_several_is_refused_with_some_of_them(three, wanted, count):
     if count is None:

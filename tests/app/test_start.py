@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
-from tests.app.programs import MAIN, PATIENCE, ROOT, Program
+from tests.app.programs import MAIN, PATIENCE, ROOT, Program, events, said
+from tests.app.repl.terminal import PROMPT, Person, has
+from tests.server import ScriptedServer, reply
 
 _AT_AN_IMPORT = f"""\
 import os, runpy, signal, sys
@@ -39,3 +41,51 @@ def test_ctrl_c_while_something_is_imported_shows_no_traceback(tmp_path, module)
     )
 
     assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_a_prompt_on_the_command_line_is_the_first_one(tmp_path):
+    with ScriptedServer([reply("One."), reply("Two.")]) as server:
+        person = Person(tmp_path, server, "do this", "--name", "Anna")
+        person.shows("› do this", r"One\.", rf"{PROMPT} *$")
+        person.presses("q\r")
+        assert person.ended()[0] == 0
+
+    found = events(person.log())
+    assert said(found, "user") == ["do this"]
+    assert has("Renamed", name="Anna")(found)
+
+
+@pytest.mark.parametrize("where", ["--store", "LEFTFOLD_STORE"])
+def test_a_store_that_is_not_there_is_said(tmp_path, where):
+    program = Program(tmp_path)
+
+    def run(path, *arguments):
+        if where == "--store":
+            return program.run(where, path, *arguments)
+        return program.run(*arguments, environment={where: str(path)})
+
+    gone = run(tmp_path / "typo" / "logs", "--offline", "-p", "hello")
+    assert gone.code == 2
+    assert f"{where}: {tmp_path}/typo/logs: there is no directory {tmp_path}/typo" in gone.complaint
+    assert not (tmp_path / "typo").exists()
+    new = run(tmp_path / "logs", "--offline", "-p", "hello")
+    assert (new.code, new.err) == (0, f"leftfold: a new store: {tmp_path}/logs\n")
+    assert run(tmp_path / "logs", "--offline", "-p", "hello").err == ""
+
+
+def test_a_pipe_that_stays_open_beside_a_prompt_is_waited_for_but_not_in_silence(tmp_path):
+    program = Program(tmp_path)
+    with subprocess.Popen(
+        program.command("--offline", "-p", "hello"),
+        cwd=program.cwd,
+        env=program.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert "waiting for the end of standard input" in process.stderr.readline()
+        out, _ = process.communicate("", timeout=PATIENCE)
+
+    assert process.returncode == 0
+    assert out

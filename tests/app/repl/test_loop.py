@@ -3,6 +3,7 @@
 import asyncio
 import io
 import os
+import re
 import signal
 
 import pytest
@@ -11,6 +12,7 @@ from rich.console import Console
 
 from app.application import Conversations
 from app.bootstrap import Workshop
+from app.repl.banner import _unfinished
 from app.repl.loop import ReplContext, run
 from app.repl.screen import RichScreen
 from app.settings import settings
@@ -336,3 +338,78 @@ def test_fork_goes_on_in_a_copy(desk):
 
     assert [prompts_in(one) for one in events] == [["one", "two"], ["one"]]
     assert len(ids) == 2
+
+
+def test_the_first_prompt_of_the_command_line_is_done_as_if_it_had_been_typed(desk):
+    _, shown, prompts, _, [events] = desk("q", first="do this")
+    assert prompts_in(events) == ["do this"]
+    assert "› do this" in shown
+    assert prompts.offered == [""]
+
+    code, _, prompts, _, _ = desk("never read", first="/quit")
+    assert (code, prompts.offered) == (0, [])
+
+
+def test_clear_begins_a_new_conversation_as_new_does(desk):
+    _, _, _, ids, _ = desk("one", "/clear", "two", "q")
+
+    assert len(ids) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "warning"),
+    [
+        ("claude-sonet-4-5", "Nobody here knows .* Did you mean 'claude-sonnet-4-5'"),
+        ("llama-7b-q4", "Nobody here knows a model of this name; it is asked all the same"),
+        ("claude-sonnet-4-5-20250929", None),
+        ("claude-sonnet-5", None),
+    ],
+)
+def test_a_model_that_nobody_knows_is_taken_with_a_warning(desk, name, warning):
+    _, shown, _, _, _ = desk("hi", f"/model {name}", "q")
+
+    assert f"The model is {name}." in shown
+    assert bool(re.search("Nobody here knows", shown)) == (warning is not None)
+    assert warning is None or re.search(warning, shown)
+
+
+def test_a_file_that_is_not_there_is_said_when_the_prompt_is_sent(desk):
+    _, shown, _, _, [events] = desk("see @nowhere.txt, and @here/too", "q")
+
+    assert "no such file, sent as text: @nowhere.txt," in shown
+    assert "@here/too" in shown
+    assert prompts_in(events) == ["see @nowhere.txt, and @here/too"]
+
+
+def test_where_one_is_after_going_there_is_shown(desk):
+    _, shown, _, _, _ = desk("first question", "second question", "/fork 4", "/tree 4", "q")
+
+    assert shown.count("You are here, at entry 4:\n› first question") == 1
+    assert "You are at the beginning" in shown
+    assert "hangs from" not in shown
+
+
+def test_what_the_log_knows_of_a_turn_that_a_crash_ended_is_said():
+    def at(*steps):
+        with Conversations({"PERSISTENCE_MODULE": "eventsourcing.popo"}) as conversations:
+            at_hand = conversations.start(begin())
+            for step in (lambda talk: talk.append_prompt("go"), *steps):
+                at_hand.record(step)
+            return list(_unfinished(at_hand.conversation))
+
+    use = {"type": "tool_use", "id": "toolu_1", "name": "bash", "input": {"command": "make"}}
+
+    def ask(talk):
+        talk.append_answer([use], stop_reason="tool_use", answers=talk.leaf, model="m", usage={})
+
+    def half(talk):
+        text = [{"type": "text", "text": "Ha"}]
+        talk.append_answer(text, stop_reason="interrupted", answers=talk.leaf, model="m", usage={})
+
+    assert at() == ["The last turn was cut off before its answer"]
+    assert at(ask) == []
+    assert at(ask, lambda talk: talk.start_tool("toolu_1")) == [
+        "bash was started when the program ended: its outcome is unknown"
+    ]
+    assert at(half) == ["The last answer was cut off"]
+    assert at(lambda talk: talk.end_turn("failed")) == []

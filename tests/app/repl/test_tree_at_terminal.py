@@ -24,7 +24,7 @@ def person(tmp_path, server):
     person.says("second question")
     person.waits("Two.")
     person.says("/tree -2")
-    person.waits("The next entry hangs from", PROMPT, "second question")
+    person.waits("You are (here|at the beginning)", PROMPT, "second question")
     person.presses(" anew" + ENTER)
     person.waits("Three.", PROMPT)
     person.presses(ESC + ESC)
@@ -44,7 +44,7 @@ def test_branches_are_folded_counted_and_found(person):
     person.presses("two")
     person.shows(r"\(1 of 6\)", r"▸ +\d+ │ ○ assistant +Two\.")
     person.presses(ENTER)
-    person.shows("The next entry hangs from", rf"{PROMPT}\s*$")
+    person.shows("You are (here|at the beginning)", rf"{PROMPT}\s*$")
     [two] = [e["v"] for e in events(person.log()) if "Two." in str(e)]
 
     assert has("LeafMoved", target=two)(events(person.log()))
@@ -82,7 +82,7 @@ def test_a_label_is_given_seen_and_taken_away(person):
 def test_leaving_with_a_summary_tells_the_model_what_was_left(person, server):
     server.add(reply("They went another way."), reply("Four."))
     person.presses("two" + CTRL_S)
-    person.shows("Summarising the branch", "The next entry hangs from", rf"{PROMPT}\s*$")
+    person.shows("Summarising the branch", "You are (here|at the beginning)", rf"{PROMPT}\s*$")
     person.presses("and now?" + ENTER)
     person.shows("Four.", rf"{PROMPT}\s*$")
 
