@@ -14,6 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from app.i18n import _
+from app.refusals import Refusals
 from app.turn_limits import DEFAULT_LIMITS, Spending
 from domain.answer import Answer
 from domain.events import TurnError
@@ -156,6 +157,9 @@ class Agent:
                 spending.again("calls_cut_off", message, most=MAX_CUT_OFF_ANSWERS)
             elif calls:
                 await self._tool_calls.run(calls)
+            elif self._at_hand.conversation.faulty_calls():  # the context answers them
+                spending.again("faulty_calls", _("the model's calls make no sense"), most=2)
+                continue
             await self._stop_or_make_room(answer, spending)
             # What was typed meanwhile: after the tools, or at the end as the next thing to do.
             if await self._deliver():
@@ -200,17 +204,14 @@ class Agent:
         return True
 
     async def _ask_in_room(self) -> Answer:
-        """Ask; where the model says that it is too much, make room and ask once more."""
+        """Ask, in a context that fits; what the server refuses is changed, and asked again."""
         await self.compactor.make_room()
-        try:
-            return await self._ask()
-        except ModelError as problem:
-            is_too_much = problem.is_overflow or (
-                problem.is_unexplained and self.compactor.is_nearly_full()
-            )
-            if not is_too_much or not await self.compactor.compact(reason="overflow", keep=1):
-                raise
-        return await self._ask()
+        refusals = Refusals(self._at_hand, self.compactor, self._screen)
+        while True:
+            try:
+                return await self._ask()
+            except ModelError as problem:
+                await refusals.answer(problem)
 
     async def _deliver(self) -> bool:
         """Say the prompts that are queued; return whether there was any."""

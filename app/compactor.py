@@ -6,6 +6,7 @@ fails or is interrupted leaves the log as it was (case K6).
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from app.i18n import _
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from domain.events import Entry, Version
     from domain.messages import JsonObject
 
+SMALLEST_GUESS = 4_096
+"""The smallest window that is tried where nobody says how large it is."""
 MAX_TRIES = 2
 """How often in a row room is made before it is an error (case K4)."""
 
@@ -62,8 +65,10 @@ class Compactor:
 
     def is_needed(self) -> bool:
         """Whether the next request would not leave room for its answer."""
-        tokens = context_tokens(self._at_hand.conversation)
-        return tokens > self._surely_fits and tokens > self._room().limit
+        talk = self._at_hand.conversation
+        surely_fits = 0 if talk.known_limits.context_window else self._surely_fits
+        tokens = context_tokens(talk)
+        return tokens > surely_fits and tokens > self._room().limit
 
     def is_nearly_full(self) -> bool:
         """Whether the context fills most of the window, as far as anybody knows."""
@@ -86,7 +91,8 @@ class Compactor:
             message = _(
                 "the conversation needs about {tokens:,} tokens and the model takes in "
                 "{window:,}, of which {reserve:,} are for the answer; compaction "
-                "could not make room: choose a larger model, or start anew with /new"
+                "could not make room: choose a larger model, or start anew with /new; the window "
+                "is the setting context_window, or LEFTFOLD_CONTEXT_WINDOW"
             ).format(tokens=tokens, window=room.window, reserve=room.reserve)
             raise ModelError(message, kind="no_room")
 
@@ -197,5 +203,38 @@ class Compactor:
             raise ModelError(message, kind="no_summary")
         return text.strip()
 
+    @property
+    def window(self) -> int:
+        """How many tokens today's model takes in: as is known of it, or as its server has said."""
+        talk = self._at_hand.conversation
+        return talk.known_limits.within(self._window_of(talk.model or ""))
+
+    def learn(self, *, context_window: int | None = None, max_tokens: int | None = None) -> bool:
+        """Record a limit of today's model; return whether that is news."""
+        talk = self._at_hand.conversation
+        before = talk.version
+        self._at_hand.record(
+            lambda latest: latest.learn_limits(
+                latest.model or "", context_window=context_window, max_tokens=max_tokens
+            )
+        )
+        return self._at_hand.conversation.version > before
+
+    def learn_window(self, problem: ModelError, *, is_first: bool = False) -> bool:
+        """Learn the window from an overflow; return whether it is smaller than was believed.
+
+        Where the server names none, half of what it refused is tried, and half of that the next
+        time. The *first* time a context that may well be longer than it was counted proves nothing.
+        """
+        window, named = self.window, problem.context_window
+        if named is None:
+            if problem.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+                return False  # too many bytes, whatever the window is
+            sent = problem.requested_tokens or context_tokens(self._at_hand.conversation)
+            if is_first and 2 * sent > window:
+                return False
+            named = max(min(window, sent) // 2, SMALLEST_GUESS)
+        return named < window and self.learn(context_window=named)
+
     def _room(self) -> Room:
-        return Room.of(self._window_of(self._at_hand.conversation.model or ""))
+        return Room.of(self.window)

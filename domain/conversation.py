@@ -428,6 +428,11 @@ class Conversation(BaseAggregate[UUID]):
         entry = self._history.entries.get(asked_at)
         return isinstance(entry, MessageAppended) and is_sealed(entry, self.seals)
 
+    @property
+    def known_limits(self) -> Limits:
+        """What the server of today's model has said of its limits."""
+        return self.limits.get(self.model or "", Limits())
+
     # -- questions -----------------------------------------------------------------------------
 
     def open_calls(self) -> tuple[ToolUseBlock, ...]:

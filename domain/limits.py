@@ -47,6 +47,10 @@ class Limits(NamedTuple):
             max_tokens if max_tokens and max_tokens > 0 else self.max_tokens,
         )
 
+    def within(self, window: int) -> int:
+        """Return the *window* that is believed in, or the smaller one that the server named."""
+        return min(window, self.context_window or window)
+
     def answer(self, max_tokens: int) -> int:
         """Return how long an answer may be that was to have up to *max_tokens*; at least one."""
         if self.max_tokens is not None:

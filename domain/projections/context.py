@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from domain.events import Compacted, Entry
-from domain.limits import Limits
 from domain.projections.pairing import Pairing
 from domain.projections.parts import THINKING, is_name, without_breakpoint
 from domain.thinking import thinking_parameters
@@ -63,8 +62,7 @@ def paired(conversation: Conversation, entries: Sequence[Entry]) -> Pairing:
 def frame(conversation: Conversation, messages: list[JsonObject], *, may_think: bool) -> JsonObject:
     """Return the body around *messages*; *may_think* as `may_think` says of them."""
     model = (conversation.model or "").strip() and conversation.model
-    limits = conversation.limits.get(model or "", Limits())
-    max_tokens = limits.answer(conversation.max_tokens or _DEFAULT_MAX_TOKENS)
+    max_tokens = conversation.known_limits.answer(conversation.max_tokens or _DEFAULT_MAX_TOKENS)
     body: JsonObject = {
         "model": model or _UNKNOWN_MODEL,
         "max_tokens": max_tokens,

@@ -60,8 +60,8 @@ class Digests:
     def _facts_now(self) -> tuple[object, ...]:
         """Return the facts on which what is hashed already depends."""
         talk = self.conversation
-        limits = talk.limits.get(talk.model or "")
-        return talk.model, talk.max_tokens, talk.caching, limits, len(talk.withheld)
+        said = talk.known_limits, len(talk.withheld)
+        return talk.model, talk.max_tokens, talk.caching, *said
 
     def _added(self, leaf: Version | None) -> list[Entry] | None:
         """Return the entries between the last leaf and *leaf*; None if it is no simple addition."""

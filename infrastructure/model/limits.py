@@ -67,6 +67,7 @@ _LIMIT_WORDS = (
 _LIMITS = tuple(
     re.compile(pattern, _FLAGS)
     for pattern in (
+        rf"n_ctx{_NEAR}{_NUMBER}",
         rf"\[\s*\d+\s*,\s*{_NUMBER}",
         rf"(?:to|and)\s+{_NUMBER}\s*\((?:ex|in)clusive\)",
         rf"(?:>|<=|≤)\s*{_NUMBER}",

@@ -1,0 +1,120 @@
+"""What is done about a refusal, so that the conversation always goes on.
+
+A limit that the server names is taken. Content that it names is left out. Where it says that the
+request is too long, room is made, in whatever window turns out to be the model's. Each of these is
+a fact in the log: the next request, and its proof, are made by it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.i18n import _
+from domain.projections.context import context
+from domain.suspicion import suspected_entry, suspects
+from infrastructure.errors import ModelError
+
+if TYPE_CHECKING:
+    from app.compactor import Compactor
+    from app.ports import OpenConversation, Screen
+    from domain.conversation import Conversation
+
+MAX_ANSWERS = 6
+"""How often in a row a refused request is changed and sent again."""
+
+_MAY_NAME_CONTENT = frozenset({400, 415, 422, 500, 501})
+
+
+class Refusals:
+    """Answers the refusals of one request, each of which may uncover the next."""
+
+    def __init__(self, at_hand: OpenConversation, compactor: Compactor, screen: Screen) -> None:
+        self._at_hand = at_hand
+        self._compactor = compactor
+        self._screen = screen
+        self._answered = 0
+        self._has_made_room = False
+
+    async def answer(self, problem: ModelError) -> None:
+        """Change what *problem* names; when this returns, it makes sense to ask again.
+
+        Raises:
+            ModelError: *problem*, with the next step: there is nothing to change.
+        """
+        self._answered += 1
+        is_changed = self._answered <= MAX_ANSWERS and (
+            self._take_limit(problem) or self._leave_out(problem) or await self._make_room(problem)
+        )
+        if not is_changed:
+            raise self._with_next_step(problem) from problem
+
+    def _take_limit(self, problem: ModelError) -> bool:
+        if problem.max_tokens is None:
+            return False
+        return self._compactor.learn(max_tokens=problem.max_tokens)
+
+    def _leave_out(self, problem: ModelError) -> bool:
+        """Withhold what the refusal names; False if that is nothing, or left out already."""
+        if problem.is_overflow or problem.status not in _MAY_NAME_CONTENT:
+            return False
+        talk = self._at_hand.conversation
+        meant = suspects(talk, context(talk, talk.leaf), problem.reason)
+        if meant is None:
+            return False
+        self._at_hand.record(
+            lambda latest: latest.withhold(meant.entries, meant.kinds, reason=problem.reason)
+        )
+        again = _("{reason}; asked again without it").format(reason=problem.reason)
+        self._screen.streamed(
+            {"type": "retry", "attempt": self._answered, "of": MAX_ANSWERS, "after": 0.0,
+             "reason": again}
+        )  # fmt: skip
+        return True
+
+    async def _make_room(self, problem: ModelError) -> bool:
+        """Compact, in the window that the refusal names or in a smaller one than was believed."""
+        if not problem.is_overflow:
+            is_possible = problem.is_unexplained and not self._has_made_room
+            if not is_possible or not self._compactor.is_nearly_full():
+                return False
+        is_learned = self._compactor.learn_window(problem, is_first=not self._has_made_room)
+        self._has_made_room = True
+        keeps = (None, 1) if is_learned else (1,)
+        for keep in keeps:
+            if await self._compactor.compact(reason="overflow", keep=keep):
+                return True
+        return is_learned
+
+    def _with_next_step(self, problem: ModelError) -> ModelError:
+        """Return *problem* with what a person can do about it."""
+        advice = self._advice(problem, self._at_hand.conversation)
+        if advice is None:
+            return problem
+        return ModelError(
+            problem.reason,
+            advice=advice,
+            kind=problem.kind,
+            status=problem.status,
+            request_id=problem.request_id,
+            is_overflow=problem.is_overflow,
+        )
+
+    def _advice(self, problem: ModelError, talk: Conversation) -> str | None:
+        if problem.is_overflow:
+            window = self._compactor.window
+            return _(
+                "the model is taken to have a window of {window:,} tokens (the setting is "
+                "context_window, or LEFTFOLD_CONTEXT_WINDOW): shorten the prompt, go back with "
+                "/tree, or start with /new"
+            ).format(window=window)
+        if not problem.is_unexplained:
+            return None
+        entry = suspected_entry(talk, context(talk, talk.leaf), problem.reason)
+        if entry is None:
+            return None
+        is_prompt = not talk.entry(entry).said.tool_results  # type: ignore[attr-defined]
+        place = entry if is_prompt else talk.parent_of(entry)
+        return _(
+            "entry {entry} is suspected; go on before it with /tree {place}, or in a copy with "
+            "/fork {place}"
+        ).format(entry=entry, place=place)

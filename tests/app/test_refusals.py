@@ -1,0 +1,282 @@
+"""What a server refuses never ends a conversation: limits and content that it names are taken."""
+
+import asyncio
+import base64
+
+import pytest
+
+from app.application import Conversations
+from app.verification import verify
+from domain.events import Compacted, ContentWithheld, LimitsLearned
+from domain.projections.context import context
+from tests import builders as b
+from tests.app.doubles import Desk
+from tests.server import ScriptedServer, call, refuse, reply, thinking
+
+BROKEN = "Could not process image"
+LONG = "word " * 1200
+
+
+@pytest.fixture
+def conversations(home):
+    with Conversations({"LEFTFOLD_DURABILITY": "os"}) as application:
+        yield application
+
+
+def facts(conversations, desk, kind):
+    return [event for event in conversations.events_of(desk.talk.id) if isinstance(event, kind)]
+
+
+def blocks(request):
+    """All blocks of a request, those in results too."""
+    for message in request["messages"]:
+        for block in message["content"]:
+            yield block
+            if isinstance(block.get("content"), list):
+                yield from block["content"]
+
+
+def kinds(request):
+    return [block["type"] for block in blocks(request)]
+
+
+def refuses(kind, words=BROKEN, status=400):
+    """A server that answers nothing but refusals as long as such a block is in the request."""
+
+    def answer(request):
+        return refuse(status, words) if kind in kinds(request) else reply("Without it.")
+
+    return answer
+
+
+def is_proven(conversations, desk):
+    report = verify(conversations, desk.talk.id)
+    return report.is_clean and report.requests_proven > 0
+
+
+def say(desk, prompt, *attachments):
+    async def session():
+        try:
+            return await desk.agent.run_turn(prompt, attachments)
+        finally:
+            await desk.model.close()
+
+    return asyncio.run(session())
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (BROKEN, 400),
+        ("messages.0.content.1.image.source.base64.data: not what its media type says", 400),
+        ("image input is not supported - hint: you may need to provide the mmproj", 500),
+        ("this model has no vision capability", 422),
+        ("模型不支持图片输入", 400),
+    ],
+)  # fmt: skip
+def test_an_image_that_the_server_refuses_is_left_out_and_asked_about_once_more(
+    conversations, tmp_path, words, status
+):
+    with ScriptedServer([refuses("image", words, status)] * 4) as server:
+        desk = Desk(conversations, server, tmp_path)
+        assert say(desk, "look", b.image()) == "done"
+        assert say(desk, "and now?") == "done"
+
+    assert len(server.requests) == 3
+    [fact] = facts(conversations, desk, ContentWithheld)
+    assert fact.kinds == ("image",)
+    assert words[:20] in fact.reason
+    assert is_proven(conversations, desk)
+
+
+def test_what_was_left_out_stays_out_after_a_restart_and_in_a_fork(conversations, tmp_path):
+    with ScriptedServer([refuses("image")] * 5) as server:
+        desk = Desk(conversations, server, tmp_path)
+        say(desk, "look", b.image())
+        for again in (desk.talk.id, conversations.fork(desk.talk.id)):
+            other = Desk(conversations, server, tmp_path, at_hand=conversations.open(again))
+            assert say(other, "and now?") == "done"
+
+    assert len(server.requests) == 4
+
+
+def test_an_image_in_a_tool_result_is_left_out_as_well(conversations, tmp_path):
+    (tmp_path / "dot.png").write_bytes(base64.b64decode(b.DOT))
+    script = [reply(call("read", path="dot.png")), *[refuses("image")] * 2]
+    with ScriptedServer(script) as server:
+        desk = Desk(conversations, server, tmp_path)
+        assert say(desk, "shoot") == "done"
+
+    assert "image" in kinds(server.requests[1].json)
+    assert "the API refused it" in str(server.requests[-1].json)
+    assert is_proven(conversations, desk)
+
+
+def test_an_image_that_was_taken_before_stays(conversations, tmp_path):
+    good, bad = b.image(), b.image(data=b.DOT[:60])
+
+    def refuses_bad(request):
+        seen = [block["source"]["data"] for block in blocks(request) if block["type"] == "image"]
+        return refuse(400, BROKEN) if bad["source"]["data"] in seen else reply("Seen.")
+
+    with ScriptedServer([refuses_bad] * 5) as server:
+        desk = Desk(conversations, server, tmp_path)
+        say(desk, "look", good)
+        assert say(desk, "and this?", bad) == "done"
+
+    assert kinds(server.requests[-1].json).count("image") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "messages.1.content.0: Invalid `signature` in `thinking` block",
+        "messages.1.content.0: `thinking` blocks in the latest message cannot be modified",
+        "The block is bound to a different conversation: thinking signature mismatch",
+        "Unable to submit request because Thought signature is not valid",
+    ],
+)
+def test_thinking_whose_signature_is_refused_in_any_form_costs_that_block(
+    conversations, tmp_path, words
+):
+    script = [reply(thinking("hm"), "Yes."), *[refuses("thinking", words)] * 3]
+    with ScriptedServer(script) as server:
+        desk = Desk(conversations, server, tmp_path)
+        say(desk, "go")
+        assert say(desk, "and?") == "done"
+
+    assert "Yes." in str(server.requests[-1].json)
+    assert is_proven(conversations, desk)
+
+
+def test_a_block_of_an_unknown_type_that_is_refused_is_left_out(conversations, tmp_path):
+    words = "messages.1.content.0: Input tag 'hologram' found using 'type' does not match"
+    script = [reply({"type": "hologram", "data": "x"}, "Yes."), *[refuses("hologram", words)] * 3]
+    with ScriptedServer(script) as server:
+        desk = Desk(conversations, server, tmp_path)
+        say(desk, "go")
+        assert say(desk, "and?") == "done"
+
+    assert is_proven(conversations, desk)
+
+
+def test_what_is_refused_even_so_names_the_suspect_and_how_to_go_on(conversations, tmp_path):
+    with ScriptedServer([refuse(400, BROKEN)] * 2) as server:
+        desk = Desk(conversations, server, tmp_path)
+        assert say(desk, "look", b.image()) == "failed"
+
+    prompt = desk.talk.messages()[0].originator_version
+    assert len(server.requests) == 2
+    assert f"entry {prompt} is suspected" in desk.talk.last_turn.error.message
+    assert f"/tree {prompt}" in desk.talk.last_turn.error.message
+    assert "/fork" in desk.talk.last_turn.error.message
+
+
+def test_a_refusal_that_names_nothing_changes_nothing(conversations, tmp_path):
+    with ScriptedServer([refuse(400, "Your credit balance is too low")]) as server:
+        desk = Desk(conversations, server, tmp_path)
+        assert say(desk, "look", b.image()) == "failed"
+
+    assert facts(conversations, desk, ContentWithheld) == []
+
+
+# -- limits --------------------------------------------------------------------------------------
+
+
+def test_the_longest_answer_that_the_server_names_is_taken(conversations, tmp_path):
+    def limited(request):
+        asked = request["max_tokens"]
+        words = f"max_tokens: {asked} > 1000, which is the maximum allowed number of output tokens"
+        return refuse(400, words) if asked > 1000 else reply("Short.")
+
+    with ScriptedServer([limited] * 4) as server:
+        desk = Desk(conversations, server, tmp_path)
+        assert say(desk, "go") == "done"
+        assert say(desk, "again") == "done"
+
+    assert [request.json["max_tokens"] for request in server.requests] == [4096, 1000, 1000]
+    assert [fact.max_tokens for fact in facts(conversations, desk, LimitsLearned)] == [1000]
+    assert is_proven(conversations, desk)
+
+
+WINDOW = 8_192
+
+
+def of_window(words):
+    """A server with a small window, which it names as *words* say."""
+
+    def answer(request):
+        sent = len(str(request["messages"])) // 4 + len(str(request["tools"])) // 4
+        if sent + request["max_tokens"] > WINDOW:
+            return refuse(400, words.format(sent=sent, window=WINDOW))
+        return reply("## Goal\n- notes" if "Summarise" in str(request["messages"][-1]) else "Ok.")
+
+    def without_tools(request):
+        return answer({"tools": [], **request})
+
+    return without_tools
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "the request exceeds the available context size ({sent} tokens), n_ctx={window}",
+        "This model's maximum context length is {window} tokens. However, you requested {sent} tokens",
+        "prompt token count of {sent} exceeds the limit of {window}",
+        "prompt is too long",
+    ],
+)
+def test_a_window_that_nobody_knew_is_learned_and_the_conversation_goes_on(
+    conversations, tmp_path, words
+):
+    with ScriptedServer([of_window(words)] * 40) as server:
+        desk = Desk(conversations, server, tmp_path)
+        for number in range(8):
+            assert say(desk, f"Note number {number}: {LONG}") == "done"
+
+    learned = facts(conversations, desk, LimitsLearned)
+    assert learned[-1].context_window == WINDOW if "{window}" in words else learned
+    assert [e for e in desk.talk.entries.values() if isinstance(e, Compacted)]
+    assert is_proven(conversations, desk)
+    again = conversations.get(conversations.fork(desk.talk.id))
+    assert again.known_limits == desk.talk.known_limits
+    assert context(again, again.leaf) == context(desk.talk, desk.talk.leaf)
+
+
+def test_what_was_learned_and_left_out_is_in_a_snapshot(home):
+    with Conversations({"LEFTFOLD_DURABILITY": "os"}) as conversations:
+        at_hand = conversations.start(lambda i, t: b.Conversation.start(i, timestamp=t, cwd="/w"))
+        at_hand.record(lambda talk: talk.change_model("m", max_tokens=100))
+        at_hand.record(lambda talk: talk.append_prompt("look", [b.image()]))
+        at_hand.record(lambda talk: talk.learn_limits("m", max_tokens=50))
+        at_hand.record(lambda talk: talk.withhold([talk.leaf], ["image"], reason="no"))
+        conversations.keep_snapshot(at_hand.conversation)
+        again = conversations.get(at_hand.id)
+
+        assert again.restored_from == again.version
+        assert context(again, again.leaf) == context(at_hand.conversation, again.leaf)
+        assert context(again, again.leaf)["max_tokens"] == 50
+
+
+# -- calls that nobody can run -------------------------------------------------------------------
+
+
+def test_calls_with_the_same_id_or_none_are_answered_and_asked_for_again(conversations, tmp_path):
+    bad = {"type": "tool_use", "name": "bash", "input": {"command": "touch made"}, "id": ""}
+    script = [
+        reply(
+            call("bash", call_id="a", command="echo 1"),
+            call("bash", call_id="a", command="touch made"),
+        ),
+        reply(bad),
+        reply("Done."),
+    ]
+    with ScriptedServer(script) as server:
+        desk = Desk(conversations, server, tmp_path)
+        assert say(desk, "go") == "done"
+
+    told = [block["content"] for block in server.requests[1].json["messages"][-1]["content"]]
+    assert told[0] == "1\n"
+    assert "has its id" in told[1]
+    assert "it has no id" in str(server.requests[2].json["messages"][-1])
+    assert not (tmp_path / "made").exists()
