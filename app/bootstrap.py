@@ -163,7 +163,8 @@ class Workshop:
         try:
             at_hand = self.conversations.open(conversation_id)
             model = model or self._model_of(at_hand.conversation)
-            if at_hand.conversation.model != model:
+            limits = self.settings.context_window or self.settings.max_tokens
+            if at_hand.conversation.model != model or limits:
                 at_hand.record(partial(self.change_model, model=model))
         except BaseException:
             if not is_held:
@@ -234,12 +235,18 @@ class Workshop:
         return self.settings.context_window or context_window(model)
 
     def change_model(self, talk: Conversation, model: str) -> None:
-        """Let *model* answer from here on, with as much room for answers as its window gives."""
+        """Let *model* answer from here on, with as much room for answers as its window gives.
+
+        A larger window in the settings is the person's word against what a server once said.
+        """
         from domain.limits import Room  # noqa: PLC0415
 
-        room = Room.of(self.settings.context_window or LARGE_WINDOW)
+        window, most = self.settings.context_window, self.settings.max_tokens
+        reserve = Room.of(window or LARGE_WINDOW).reserve
         caching = is_offline(self.settings) or knows_caching()
-        talk.change_model(model, max_tokens=room.reserve, caching=caching)
+        talk.change_model(model, max_tokens=min(most or reserve, reserve), caching=caching)
+        if window and talk.known_limits.within(window) < window:
+            talk.learn_limits(model, context_window=window)
 
     def _begin(
         self, conversation_id: UUID, timestamp: datetime, name: str | None = None

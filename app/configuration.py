@@ -57,6 +57,7 @@ class Keys(BaseModel):
     model: Annotated[str, Field(min_length=1)] = DEFAULT_MODEL
     thinking: Literal["off", "low", "medium", "high", "xhigh", "max"] = "off"
     context_window: Annotated[int, Field(ge=SMALLEST_WINDOW)] | None = None
+    max_tokens: Annotated[int, Field(gt=0)] | None = None
     durability: Literal["fsync", "os"] = "fsync"
     store: str | None = None
     yes: bool = False
@@ -219,11 +220,18 @@ def _checked_project(path: Path) -> dict[str, Any]:
 def _what(problem: ErrorDetails) -> str:  # noqa: PLR0911 - a table
     """Return what is wrong, in our words where pydantic's are not for people."""
     match problem["type"]:
-        case "greater_than_equal":
+        case "greater_than_equal" | "int_parsing" | "int_type" if problem["loc"] == (
+            "context_window",
+        ):
             return _("give a number of tokens, at least {least}").format(least=SMALLEST_WINDOW)
-        case "int_parsing" | "int_type":
-            return _("give a number of tokens, at least {least}").format(least=SMALLEST_WINDOW)
-        case "greater_than" | "finite_number" | "float_parsing" | "float_type":
+        case (
+            "greater_than"
+            | "finite_number"
+            | "float_parsing"
+            | "float_type"
+            | "int_parsing"
+            | "int_type"
+        ):
             return _("give a number above 0")
         case "literal_error":
             return _("choose one of {names}").format(names=problem["ctx"]["expected"])

@@ -37,6 +37,7 @@ VARIABLES = {
     "model": "MODEL_ID",
     "thinking": "LEFTFOLD_THINKING",
     "context_window": "LEFTFOLD_CONTEXT_WINDOW",
+    "max_tokens": "LEFTFOLD_MAX_TOKENS",
     "durability": "LEFTFOLD_DURABILITY",
     "store": "LEFTFOLD_STORE",
     "yes": "LEFTFOLD_YES",
@@ -80,6 +81,7 @@ class Settings:
     yes: bool = False
     here: bool = False
     context_window: int | None = None
+    max_tokens: int | None = None
     system_prompt: str | None = None
     append_system_prompt: str | None = None
     tools: tuple[str, ...] = TOOL_NAMES
@@ -148,6 +150,7 @@ def _settings(said: Mapping[str, Any], flags: Mapping[str, Any], **others: Any) 
         default_thinking=said.get("thinking") or "off",
         yes=bool(said.get("yes")),
         context_window=said.get("context_window"),
+        max_tokens=said.get("max_tokens"),
         system_prompt=_prompt_text(said.get("system_prompt")),
         append_system_prompt=_prompt_text(said.get("append_system_prompt")),
         tools=_offered(said.get("tools"), is_reading=bool(said.get("read_only"))),

@@ -207,6 +207,7 @@ async def _context(repl: Repl, arguments: str) -> None:
         )
     else:
         window = await asyncio.to_thread(repl.context.workshop.window_of, talk.model or "")
+        window = talk.known_limits.within(window)
         for row in _context_rows(talk, request, window):
             repl.say(row)
 

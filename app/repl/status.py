@@ -81,7 +81,7 @@ class StatusLine:
 
         # The conversation may go on meanwhile: then the next version is asked about.
         with suppress(Exception):
-            window = self._workshop.window_of(talk.model or "")
+            window = talk.known_limits.within(self._workshop.window_of(talk.model or ""))
             # A thread reads a conversation of its own, whose past is fetched for it alone.
             is_new = bool(talk.pending_events)
             own = (

@@ -73,6 +73,8 @@ def test_the_project_file_is_looked_for_up_to_the_git_root(files):
         ("thinking = 'hard'", "thinking = 'hard': choose one of"),
         ("context_window = 'much'", "context_window = 'much': give a number of tokens"),
         ("context_window = 12", "context_window = 12: give a number of tokens, at least 4000"),
+        ("max_tokens = 'much'", "max_tokens = 'much': give a number above 0"),
+        ("max_tokens = 0", "max_tokens = 0: give a number above 0"),
         ("yes = 'true'", "yes = 'true': it is either true or false"),
         ("yes = 1", "yes = 1: it is either true or false"),
         ("model = 5", "model = 5: it has to be text"),

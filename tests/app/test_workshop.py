@@ -96,3 +96,33 @@ def test_what_was_held_before_stays_held(make, other):
 
     with pytest.raises(LeaseHeldError):
         Lease.acquire(workshop.conversations.store.path, other)
+
+
+def resumed(make, conversation_id, do=None):
+    workshop = make()
+    at_hand = workshop.resume(conversation_id)
+    if do is not None:
+        at_hand.record(do)
+    workshop.let_go(conversation_id)
+    return at_hand.conversation
+
+
+def test_a_window_or_a_longest_answer_that_is_set_holds_for_an_earlier_conversation(
+    make, other, monkeypatch
+):
+    monkeypatch.setenv("LEFTFOLD_CONTEXT_WINDOW", "8000")
+    assert resumed(make, other).max_tokens == 2000
+
+    monkeypatch.setenv("LEFTFOLD_MAX_TOKENS", "700")
+    assert resumed(make, other).max_tokens == 700
+    assert make().begin_new().conversation.max_tokens == 700
+
+
+def test_a_larger_window_that_is_set_counts_against_a_smaller_one_that_was_learned(
+    make, other, monkeypatch
+):
+    resumed(make, other, lambda talk: talk.learn_limits("theirs", context_window=8000))
+    assert resumed(make, other).known_limits.within(200_000) == 8000
+
+    monkeypatch.setenv("LEFTFOLD_CONTEXT_WINDOW", "32000")
+    assert resumed(make, other).known_limits.within(200_000) == 32_000
