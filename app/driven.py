@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, UnsetType
 
 from app import stream
+from app.approvers import NOBODY, approval
 from app.errors import DONE, explanation
 from app.one_turn import about, happened, not_recorded, result_of
 from app.ports import Approval
-from app.repl.approval import DECLINED, NOBODY
 from app.signals import owned
 from app.suggestions import suggestion
 from domain.conversation import DECISIONS
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from app.agent import Agent
     from app.outputs import Damage
-    from app.ports import OpenConversation
+    from app.ports import OpenConversation, Proposal
     from domain.messages import JsonObject, ToolUseBlock
 
 LONGEST_LINE = 16 * 1024 * 1024
@@ -54,8 +54,9 @@ class ProgramApprover:
         self._asked: dict[str, tuple[ToolUseBlock, asyncio.Future[Approval]]] = {}
         self._is_there = True
 
-    async def decide(self, call: ToolUseBlock, summary: str) -> Approval | None:
-        """Return what the program decided of *call*."""
+    async def decide(self, proposal: Proposal) -> Approval:
+        """Return what the program decided of a call."""
+        call, summary, _change = proposal
         if not self._is_there:
             return Approval("no", reason=NOBODY)
         answer: asyncio.Future[Approval] = asyncio.get_running_loop().create_future()
@@ -66,24 +67,25 @@ class ProgramApprover:
         finally:
             self._asked.pop(call.id, None)
 
-    def answer(self, said: JsonObject) -> None:
+    def answer(self, line: JsonObject) -> None:
         """Take the answer of an ``approve`` line."""
-        tool_use_id, decision = said.get("tool_use_id"), said.get("decision")
-        reason, alone = said.get("reason") or "", said.get("command") or False
+        tool_use_id, decision = line.get("tool_use_id"), line.get("decision")
+        reason, alone = line.get("reason"), line.get("command", False)
         if not isinstance(tool_use_id, str) or tool_use_id not in self._asked:
             raise _RefusedError(f"no approval of {_quoted(tool_use_id)} is needed")
         if decision not in DECISIONS:
             raise _RefusedError(
                 f"decision {_quoted(decision)}: choose one of {', '.join(DECISIONS)}"
             )
-        if not isinstance(reason, str) or not isinstance(alone, bool):
+        if not isinstance(reason, str | None) or not isinstance(alone, bool):
             raise _RefusedError("reason has to be text, command true or false")
         call, answer = self._asked[tool_use_id]
-        if decision == "no":
-            reason = f"{DECLINED} The user says: {reason}" if reason else DECLINED
-        command = call.input.get("command") if alone and decision == "always" else None
-        if not answer.done():
-            answer.set_result(Approval(str(decision), command=command, reason=reason))
+        if answer.done():
+            raise _RefusedError(f"{_quoted(tool_use_id)} has been answered")
+        if alone and "command" not in call.input:
+            raise _RefusedError("this call has no command that could always be allowed")
+        said = "command" if alone and decision == "always" else decision
+        answer.set_result(approval(said, call, reason=reason or ""))
 
     def hang_up(self) -> None:
         """Nobody will answer any more: what was asked is refused."""

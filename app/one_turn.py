@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from app import stream
+from app.approvers import RefuseAll
 from app.errors import DONE, FAILED, explanation
 from app.i18n import _
 from app.outputs import Problem, look_away, write
-from app.repl.approval import RefuseAll
 from app.repl.plain import plain
 from app.signals import owned
 from domain.events import MessageAppended
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from app.agent import Agent
     from app.outputs import Damage
-    from app.ports import Approval, OpenConversation, Purpose, Screen, ToolOutput
+    from app.ports import Approval, OpenConversation, Proposal, Purpose, Screen, ToolOutput
     from domain.conversation import Conversation
     from domain.events import TurnError
     from domain.messages import JsonObject, ToolUseBlock
@@ -144,10 +144,10 @@ class NobodyToAsk(RefuseAll):
 
     refused = 0
 
-    async def decide(self, *asked: Any, **more: Any) -> Approval | None:
+    async def decide(self, proposal: Proposal) -> Approval:
         """Refuse, and say why."""
         self.refused += 1
-        return await super().decide(*asked, **more)
+        return await super().decide(proposal)
 
 
 def screen(output: str, at_hand: OpenConversation) -> Screen:

@@ -142,8 +142,16 @@ class Toolbox(Protocol):
         """
 
 
+class Proposal(NamedTuple):
+    """A call that would act: *summary* names it in a line, *change* is what becomes of a file."""
+
+    call: ToolUseBlock
+    summary: str
+    change: Change | None = None
+
+
 class Approval(NamedTuple):
-    """What was decided of a call: *decision* is yes, always or no.
+    """What was decided of a call: *decision* is yes, always, no, or that nobody had to be asked.
 
     *command*: always means this command alone. *reason* is told to the model after a no.
     """
@@ -153,11 +161,15 @@ class Approval(NamedTuple):
     reason: str = ""
 
 
+UNASKED = Approval("unasked")
+"""The call may run, and no decision is recorded: nobody was asked."""
+
+
 class Approver(Protocol):
     """Who decides whether a tool may act."""
 
-    async def decide(self, call: ToolUseBlock, summary: str) -> Approval | None:
-        """Return what was decided of *call*; None if it may run and nobody was asked."""
+    async def decide(self, proposal: Proposal) -> Approval:
+        """Return what was decided of a call."""
 
 
 class Screen(Protocol):

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from app.errors import NotRecordedError
+from app.ports import UNASKED, Approval, Proposal
 from domain.projections.seen import seen
 from infrastructure.tools.output import StoppedError
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from app.ports import (
-        Approval,
         Approver,
         OpenConversation,
         Plan,
@@ -86,30 +86,36 @@ class ToolCalls:
         plan = await self._toolbox.plan(call, files)
         problem = plan.problem
         if problem is None and self._acts(call):
-            approval = await self._approval(call)
-            if approval is not None and approval.decision == "no":
-                return
-            if approval is None:
-                problem = plan.unseen
+            match (await self._approval(call, plan)).decision:
+                case UNASKED.decision:
+                    problem = plan.unseen
+                case "yes" | "always":
+                    pass
+                case _:
+                    return
         if problem is not None:
             self._screen.tool_started(call, self._summary(call))
             self._end(call, problem)
         else:
             await self._carry_out(call, plan, files)
 
-    async def _approval(self, call: ToolUseBlock) -> Approval | None:
-        """Return what a person decided of *call*, which is in the log; None if nobody was asked."""
+    async def _approval(self, call: ToolUseBlock, plan: Plan) -> Approval:
+        """Return what was decided of *call*, recorded if somebody was asked.
+
+        That is yes, always or unasked; whatever else an approver says is a no.
+        """
         if self._at_hand.conversation.is_allowed(call, cwd=self._cwd):
-            return None
-        approval = await self._approver.decide(call, self._summary(call))
-        if approval is not None:
-            decision, command, reason = approval
-            self._at_hand.record(
-                lambda talk: talk.decide(
-                    call, decision, command=command, reason=reason, cwd=self._cwd
-                )
-            )
-        return approval
+            return UNASKED
+        approval = await self._approver.decide(Proposal(call, self._summary(call), plan.change))
+        if approval == UNASKED:
+            return approval
+        decision, command, reason = approval
+        if decision not in ("yes", "always"):
+            decision, command = "no", None
+        self._at_hand.record(
+            lambda talk: talk.decide(call, decision, command=command, reason=reason, cwd=self._cwd)
+        )
+        return Approval(decision, command, reason)
 
     async def _carry_out(self, call: ToolUseBlock, plan: Plan, files: Mapping[str, str]) -> None:
         self._at_hand.record(lambda talk: talk.start_tool(call.id))

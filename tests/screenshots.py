@@ -130,7 +130,7 @@ def session(terminal):
     terminal.types("/label fixed", "Enter")
     terminal.waits("is labelled")
     terminal.types("run the long test", "Enter")
-    terminal.waits(r"(?s)Allow \$ python3.*eason")
+    terminal.waits(r"(?s)Allow bash.*python3.*eason")
     terminal.types("y")
     terminal.waits("Esc stops")
     terminal.types("and then write a changelog", "Enter")

@@ -14,10 +14,10 @@ import click
 from msgspec import UNSET
 
 from app import bootstrap, references, relocation
+from app.approvers import AllowAll, RefuseAll
 from app.errors import DONE, NoCredentialsError, UsageError
 from app.i18n import _
 from app.repl import colours
-from app.repl.approval import AllowAll, RefuseAll
 from app.repl.plain import plain
 from app.settings import is_new_store, talk_settings
 from app.suggestions import no_command

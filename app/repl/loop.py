@@ -182,6 +182,10 @@ class Repl:
         """Show the line that is being typed, and what waits."""
         self.context.screen.typing(text, waiting)
 
+    def show_nothing(self) -> None:
+        """Take what is under way off the screen."""
+        self.context.screen.rest()
+
     def show_said(self, text: str) -> None:
         """Show a queued prompt that the model gets now."""
         self.context.screen.prompted(text)

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from app.application import OpenConversation
-    from app.ports import Approval, Approver
+    from app.ports import Approval, Approver, Proposal
     from app.repl.typing_line import TypingLine
     from domain.events import Version
-    from domain.messages import ToolUseBlock
 
     class Workplace(Protocol):
         """Where the work goes on."""
@@ -36,6 +35,9 @@ if TYPE_CHECKING:
 
         def show_typing(self, text: str, waiting: Sequence[Waiting]) -> None:
             """Show the line that is being typed, and what waits."""
+
+        def show_nothing(self) -> None:
+            """Take what is under way off the screen."""
 
         def show_said(self, text: str) -> None:
             """Show a queued prompt that the model gets now."""
@@ -89,7 +91,8 @@ class Meanwhile:
         self._workplace.show_typing("", ())
 
     def paused(self) -> AbstractContextManager[None]:
-        """Leave the keyboard to somebody else meanwhile."""
+        """Leave the terminal to somebody else meanwhile: no key is taken, nothing is drawn."""
+        self._workplace.show_nothing()
         return nullcontext() if self._line is None else self._line.paused()
 
     async def pressed(self, seconds: float) -> bool:
@@ -236,13 +239,13 @@ class Meanwhile:
 
 
 class PausingApprover:
-    """Asks *approver*, with the keyboard left to it."""
+    """Asks *approver*, with the terminal left to it."""
 
     def __init__(self, approver: Approver, meanwhile: Meanwhile) -> None:
         self._approver = approver
         self._meanwhile = meanwhile
 
-    async def decide(self, call: ToolUseBlock, summary: str) -> Approval | None:
-        """Return what *approver* decides of *call*."""
+    async def decide(self, proposal: Proposal) -> Approval:
+        """Return what *approver* decides."""
         with self._meanwhile.paused():
-            return await self._approver.decide(call, summary)
+            return await self._approver.decide(proposal)

@@ -3,7 +3,7 @@
 from app.agent import Agent
 from app.compactor import Compactor
 from app.instructions import system_prompt
-from app.ports import Approval
+from app.ports import UNASKED, Approval
 from app.tool_calls import ToolCalls
 from app.turn_limits import DEFAULT_LIMITS
 from domain.conversation import Conversation
@@ -45,15 +45,15 @@ class Witness:
 
 
 class Judge:
-    """An approver that answers from a list; nothing means yes."""
+    """An approver that answers from a list, and then lets everything run."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
         self.asked = []
 
-    async def decide(self, call, summary):
-        self.asked.append(summary)
-        answer = self.answers.pop(0) if self.answers else None
+    async def decide(self, proposal):
+        self.asked.append(proposal.summary)
+        answer = self.answers.pop(0) if self.answers else UNASKED
         return Approval("no", reason=answer) if isinstance(answer, str) else answer
 
 

@@ -229,7 +229,7 @@ def test_an_interruption_while_a_tool_runs_kills_it_and_the_next_turn_works(
 
 def test_an_interruption_at_the_question_never_starts_the_tool(conversations, tmp_path):
     class Gone:
-        async def decide(self, call, summary):
+        async def decide(self, proposal):
             raise asyncio.CancelledError
 
     with ScriptedServer([reply(call("bash", command="touch made")), reply("Hello.")]) as server:

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from app.ports import Approval
+from app.ports import UNASKED, Approval
 from domain.conversation import NEVER_STARTED
 from domain.events import ApprovalDecided, PromptWithdrawn
 from tests.app.doubles import Desk, Judge
@@ -69,7 +69,7 @@ def test_a_pending_approval_survives_a_crash_and_is_asked_again(conversations, t
         pass
 
     class Crashing:
-        async def decide(self, call, summary):
+        async def decide(self, proposal):
             raise Crash
 
     with ScriptedServer([reply(call("bash", command="echo hi")), reply("Done.")]) as server:
@@ -117,8 +117,9 @@ def test_another_prompt_in_place_of_an_answer_closes_the_calls(conversations, tm
 
 def test_what_was_typed_meanwhile_is_delivered_after_the_tools(conversations, tmp_path):
     class Typing(Judge):
-        async def decide(self, call, summary):
+        async def decide(self, proposal):
             desk.at_hand.record(lambda talk: talk.queue_prompt("and be quick"))
+            return UNASKED
 
     with ScriptedServer([reply(call("bash", command="echo hi")), reply("Done.")]) as server:
         desk = Desk(conversations, server, tmp_path, approver=Typing())

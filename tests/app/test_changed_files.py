@@ -43,8 +43,8 @@ class Asked(Judge):
         super().__init__()
         self.meanwhile = meanwhile
 
-    async def decide(self, call, summary, *more):
-        self.asked.append(summary)
+    async def decide(self, proposal):
+        self.asked.append(proposal.summary)
         self.meanwhile()
         return Approval("yes")
 

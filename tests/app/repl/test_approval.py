@@ -1,43 +1,50 @@
-"""Asking before a tool acts."""
+"""A person is asked before a tool acts: what is shown, and when an answer counts."""
 
 import asyncio
 import io
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from prompt_toolkit.application import create_app_session
-from prompt_toolkit.input import create_pipe_input
-from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 
-from app.ports import Approval
-from app.repl.approval import DECLINED, NOBODY, AllowAll, AskingApprover, RefuseAll, ask_at_terminal
+from app.approvers import DECLINED
+from app.ports import Approval, Proposal
+from app.repl.approval import AskingApprover
 from domain.messages import ToolUseBlock
+
+
+class Changing(NamedTuple):
+    path: str
+    target: Path
+    before: str | None
+    after: str
 
 
 def call(name="bash", **arguments):
     return ToolUseBlock(id="toolu_1", name=name, input=arguments)
 
 
-def approver(*answers, why="", **options):
-    left, asked = list(answers), []
+class Asked:
+    """An approver that gives *answers*, one after the other; what was on the screen at each."""
 
-    async def ask(summary, *, is_command):
-        asked.append((summary, is_command))
-        return left.pop(0)
+    def __init__(self, *answers, why="", cwd="/work", width=80, height=24):
+        self.answers, self.why = list(answers), why
+        self.screen = io.StringIO()
+        self.seen, self.words = [], []
+        console = Console(file=self.screen, width=width, height=height)
+        self.approver = AskingApprover(console, cwd=Path(cwd), ask=self._ask, ask_why=self._ask_why)
 
-    async def ask_why():
-        return why
+    async def _ask(self, words):
+        self.seen.append(self.screen.getvalue())
+        self.words.append(words)
+        return self.answers.pop(0)
 
-    it = AskingApprover(Console(file=io.StringIO(), width=80), ask=ask, ask_why=ask_why, **options)
-    it.asked = asked
-    return it
+    async def _ask_why(self):
+        return self.why
 
-
-def decided(it, *calls):
-    async def ask_all():
-        return [await it.decide(one, f"{one.name} it") for one in calls]
-
-    return asyncio.run(ask_all())
+    def about(self, a_call, change=None):
+        return asyncio.run(self.approver.decide(Proposal(a_call, "it", change)))
 
 
 @pytest.mark.parametrize(
@@ -47,125 +54,176 @@ def decided(it, *calls):
         ("always", Approval("always")),
         ("command", Approval("always", command="ls")),
         ("no", Approval("no", reason=DECLINED)),
-        ("reason", Approval("no", reason=f"{DECLINED} The user says: too early")),
+        ("anything", Approval("no", reason=DECLINED)),
     ],
 )
 def test_what_the_person_says_is_what_was_decided(answer, approval):
-    it = approver(answer, why="too early ")
+    assert Asked(answer).about(call(command="ls")) == approval
 
-    assert decided(it, call(command="ls")) == [approval]
-    assert it.asked == [("bash it", True)]
+
+def test_a_reason_is_asked_for_and_told():
+    told = Asked("reason", why="too early ").about(call(command="ls"))
+
+    assert told.decision == "no"
+    assert told.reason.endswith("The user says: too early")
 
 
 def test_only_a_command_can_be_allowed_by_itself():
-    it = approver("yes")
-    decided(it, call("write", content="x"))
+    asked = Asked("no")
+    asked.about(call("write", content="x"))
 
-    assert it.asked == [("write it", False)]
+    assert "c" not in asked.words[0]
+    assert "this [c]ommand" not in asked.seen[0]
 
 
 def test_stopping_at_the_question_stops_the_turn():
     with pytest.raises(asyncio.CancelledError):
-        decided(approver("stop"), call())
+        Asked("stop").about(call())
 
 
-def test_a_write_shows_what_would_be_written_but_not_without_bounds():
-    it = approver("no")
-    decided(it, call("write", content="\n".join(f"\x1b{n}" for n in range(1000))))
-    shown = it._console.file.getvalue()
-
-    assert "+␛0\n" in shown
-    assert "+␛999" in shown
-    assert "… +977 lines" in shown
-    assert "\x1b" not in shown
+# -- all of it is seen before an answer counts -----------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("old", "shown"),
+    ("command", "shown"),
     [
-        (b"one\ntwo\n", "  This replaces what is in the file:\n   one\n  -two\n  +2\n"),
-        (b"x" * 1_000_001, "  This replaces what is in the file:\n  +one\n  +2\n"),
-        (None, "  +one\n  +2\n"),
+        ("echo hi", "  $ echo hi\n"),
+        ("x" * 298 + "yz", "yz\n"),
+        ("echo hi;" + " " * 24_100 + "rm -rf x", "  $ echo hi;⟨24,100 blanks⟩rm -rf x\n"),
+        ("echo hi\n" + "\n" * 4_000 + "rm -rf x", "  $ echo hi\n    ⟨4,000 blank lines⟩\n    rm -rf x\n"),
+        ("echo 1\n" * 60 + "rm -rf y\n" + "echo 2\n" * 60, "    rm -rf y\n"),
+        ("echo \u202eevil\u200b\U000e0061\u00a0\x1b[2J", "  $ echo \\u202eevil\\u200b\\U000e0061\\u00a0␛[2J\n"),
+        ("echo a\rrm x", "  $ echo a␍rm x\n"),
+        ("echo a  ", "  $ echo a··\n"),
     ],
-)
-def test_whoever_is_asked_sees_what_would_be_overwritten(tmp_path, old, shown):
-    if old is not None:
-        (tmp_path / "a.txt").write_bytes(old)
-    it = approver("yes", cwd=tmp_path)
-    decided(it, call("write", path="a.txt", content="one\n2\n"))
+)  # fmt: skip
+def test_a_command_is_shown_whole(command, shown):
+    asked = Asked("yes")
 
-    assert it._console.file.getvalue().startswith("\n" + shown)
+    assert asked.about(call(command=command)) == Approval("yes")
+    assert shown in asked.seen[0]
 
 
-def test_an_edit_shows_old_and_new():
-    it = approver("no")
-    decided(it, call("edit", edits=[{"old_text": "a\nb\nc", "new_text": "a\nB\nc"}, "nonsense"]))
+def test_a_line_that_is_too_wide_is_broken_and_says_so():
+    asked = Asked("yes", width=40)
+    asked.about(call(command=" ".join(f"word{number}" for number in range(20))))
+    lines = [line for line in asked.seen[0].split("\n") if line.startswith(("  $", "  ↪"))]
 
-    lines = it._console.file.getvalue().split()
-    assert {"-b", "+B"} <= set(lines)
-
-
-def test_a_command_of_many_lines_is_shown_whole():
-    it = approver("no")
-    decided(it, call(command="echo 1\n" * 30 + "rm -rf x"))
-
-    assert it._console.file.getvalue().count("echo 1") == 30
-    assert "rm -rf x" in it._console.file.getvalue()
+    assert len(lines) > 2
+    assert all(len(line) < 40 for line in lines)
+    assert "".join(line[4:] for line in lines) == " ".join(f"word{n}" for n in range(20))
 
 
-def test_nobody_to_ask():
-    assert decided(AllowAll(), call()) == [None]
-    assert decided(RefuseAll(), call()) == [Approval("no", reason=NOBODY)]
-    assert decided(RefuseAll("no"), call()) == [Approval("no", reason="no")]
+def test_every_other_argument_is_shown_too():
+    asked = Asked("yes")
+    asked.about(call(command="ls", timeout=3600, extra={"a": "\u200b"}))
+
+    assert '  $ ls\n  timeout: 3600\n  extra: {"a": "\\u200b"}\n' in asked.seen[0]
+
+
+def test_what_went_off_the_screen_is_said():
+    asked = Asked("yes", height=24)
+    asked.about(call(command="\n".join(f"echo {number}" for number in range(71))))
+
+    assert "all of it, 72 lines: scroll up" in asked.seen[0]
+
+
+def test_of_a_long_file_nothing_counts_as_a_yes_before_all_of_it_was_shown():
+    text = "".join(f"line {number}\n" for number in range(1, 301))
+    for yes in ("yes", "always"):
+        asked = Asked(yes, yes)
+
+        assert (
+            asked.about(call("write"), Changing("a", Path("/work/a"), None, text)).decision == yes
+        )
+        first, second = asked.seen
+        assert "[s]how all of it" in first
+        assert "line 151\n" not in first
+        assert "line 151\n" in second
+        assert "[s]how" not in second.removeprefix(first)
+
+
+def test_a_long_file_can_be_declined_unread_and_shown_by_a_key():
+    text = "".join(f"line {number}\n" for number in range(1, 301))
+    change = Changing("a", Path("/work/a"), None, text)
+    asked = Asked("all", "no")
+
+    assert Asked("no").about(call("write"), change).decision == "no"
+    assert asked.about(call("write"), change).decision == "no"
+    assert asked.words[0]["s"] == "all"
+    assert "line 151\n" in asked.seen[1]
+    assert all(asked.seen[1].count(f"+line {number}\n") == 1 for number in range(1, 301))
+
+
+def test_the_question_is_put_again_when_others_wrote_on_the_screen():
+    asked = Asked("again", "no")
+    asked.about(call(command="rm x"))
+
+    assert asked.seen[1].count("$ rm x\n") == 2
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def shown_of(path, target, before, after, cwd="/work"):
+    asked = Asked("no", cwd=cwd)
+    asked.about(call("edit", path=path, edits="…"), Changing(path, Path(target), before, after))
+    return asked.seen[0]
+
+
+def test_a_change_is_shown_with_its_place_and_what_is_around_it():
+    before = "".join(f"{number}\n" for number in range(1, 21))
+    shown = shown_of("a.txt", "/work/a.txt", before, before.replace("10\n", "ten\n"))
+
+    assert shown.startswith(
+        "\nAllow edit?\n  a.txt\n   7  7\n   8  8\n   9  9\n  10 -10\n  10 +ten\n  11  11\n"
+    )
+    assert "  12  12\n  13  13\n[y]es" in shown
 
 
 @pytest.mark.parametrize(
-    ("keys", "decision"),
+    ("path", "target", "named"),
     [
-        ("y", "yes"),
-        ("yes\r", "yes"),
-        ("Y\r", "yes"),
-        ("a", "always"),
-        ("always", "always"),
-        ("n\r", "no"),
-        ("\r\ry", "yes"),
-        ("\x03", "stop"),
-        ("\x04", "stop"),
-        ("\x1b", "stop"),
-        ("also do this\rn", "no"),
+        ("link", "/etc/passwd", ["through a link: the file is /etc/passwd", "outside the directory"]),
+        ("link", "/work/real", ["through a link: the file is /work/real"]),
+        ("/etc/passwd", "/etc/passwd", ["outside the directory /work"]),
+        ("../x", "/x", ["outside the directory /work"]),
+        ("./a.txt", "/work/a.txt", []),
+    ],
+)  # fmt: skip
+def test_the_file_that_is_really_written_is_named(path, target, named):
+    shown = shown_of(path, target, "a\n", "b\n")
+
+    assert all(words in shown for words in named)
+    assert ("through" in shown, "outside" in shown) == (
+        any("through" in words for words in named),
+        any("outside" in words for words in named),
+    )
+
+
+def test_the_end_of_a_long_path_is_shown():
+    path = "/".join(["deep"] * 60) + "/\u200bevil.sh"
+    shown = shown_of(path, f"/work/{path}", None, "x\n")
+
+    assert "\\u200bevil.sh\n" in shown.replace("\n  ↪ ", "").replace("\n↪ ", "")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rows"),
+    [
+        (None, "one\n\ntwo\n", "  a new file\n  1 +one\n  2 +\n  3 +two\n"),
+        (None, "one", "  1 +one⟨no line feed at the end⟩\n"),
+        ("one\n", "one", "  1 -one\n  1 +one⟨no line feed at the end⟩\n"),
+        ("one\n", "one\r\n", "  1 -one\n  1 +one␍\n"),
+        ("\tone\n", "    one\n", "  1 -⇥   one\n  1 +    one\n"),
+        ("one\n", "one \n", "  1 -one\n  1 +one·\n"),
+        (None, "", "a new file, empty"),
+        ("a\n", "", "The file will be empty."),
+        (None, "x" + " " * 200 + "evil\n", "  1 +x⟨200 blanks⟩evil\n"),
+        (None, "x\n" + "\n" * 100 + "evil\n", "    2 +⟨100 blank lines⟩\n  102 +evil\n"),
+        (None, "···\n" * 9, "  9 +···\n"),
+        ("a\n" * 6000, "b\n" * 6000, "-a\n"),
     ],
 )
-def test_keys_answer(keys, decision):
-    async def answered():
-        with create_pipe_input() as source, create_app_session(source, DummyOutput()):
-            task = asyncio.ensure_future(ask_at_terminal("$ rm x", is_command=True))
-            await asyncio.sleep(0.05)
-            source.send_text(keys)
-            return await asyncio.wait_for(task, 10)
-
-    assert asyncio.run(answered()) == decision
-
-
-def test_a_burst_of_typing_that_is_no_answer_decides_nothing():
-    async def answered():
-        with create_pipe_input() as source, create_app_session(source, DummyOutput()):
-            task = asyncio.ensure_future(ask_at_terminal("$ rm x", is_command=True))
-            await asyncio.sleep(0.05)
-            source.send_text("always type ahead")
-            await asyncio.sleep(0.6)
-            assert not task.done()
-            source.send_text("n")
-            return await asyncio.wait_for(task, 10)
-
-    assert asyncio.run(answered()) == "no"
-
-
-def test_closed_input_stops_the_turn():
-    async def answered():
-        with create_pipe_input() as source, create_app_session(source, DummyOutput()):
-            source.close()
-            it = AskingApprover(Console(file=io.StringIO()))
-            return await it.decide(call(), "$ rm x")
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(answered())
+def test_nothing_that_a_write_does_is_unseen(before, after, rows):
+    assert rows in shown_of("a", "/work/a", before, after)

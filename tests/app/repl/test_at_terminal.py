@@ -36,7 +36,8 @@ def test_a_question_survives_being_killed_and_is_asked_again(tmp_path):
         person.waits(QUESTION)
         person.killed()
         person.starts("-c")
-        person.waits("The last turn was waiting for your approval", QUESTION)
+        person.waits("The last turn was waiting for your approval")
+        person.shows(r"Allow bash\?\n  \$ echo \$\(\(6\*7000\)\)\n\[y\]es", r"\[r\]eason *$")
         person.presses("y")
         person.waits("42000", "Well done.")
         person.says("q")
@@ -61,6 +62,30 @@ def test_yes_always_and_this_command(tmp_path):
     assert list(results(events(person.log())).values()) == [
         "one\n", "two\n", "two\n", "three\n", "four\n",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
+def test_what_is_no_answer_runs_nothing(tmp_path, term):
+    """On a dumb terminal, prompt_toolkit's prompt took whatever was typed for a yes."""
+    with ScriptedServer([bash(f"touch ran{n}") for n in range(4)]) as server:
+        person = Person(tmp_path, server, TERM=term)
+        person.says("go")
+        for keys in ("n", "no\r"):
+            person.waits(QUESTION)
+            person.presses(keys)
+        person.waits(QUESTION)
+        person.presses("r")
+        person.waits("Why not")
+        person.presses("\r")
+        person.waits(QUESTION)
+        person.presses(ESC)
+        person.waits("Interrupted")
+        person.says("q")
+        person.ended()
+
+    log = events(person.log())
+    assert [e["state"]["decision"] for e in log if e["topic"] == "ApprovalDecided"] == ["no"] * 3
+    assert not has("ToolStarted")(log)
 
 
 def test_no_with_a_reason_is_told_to_the_model(tmp_path):
@@ -475,7 +500,7 @@ def test_a_narrow_window_shows_everything_in_its_place(tmp_path):
     with ScriptedServer([bash("echo one"), reply(long)]) as server:
         person = Person(tmp_path, server, size=(24, 40))
         person.presses("go" + ENTER)
-        person.shows(r"Allow \$ echo one\?\n\[y\]es / \[a\]lways", r"\[r\]eason *$")
+        person.shows(r"Allow bash\?\n  \$ echo one\n\[y\]es / \[a\]lways", r"\[r\]eason *$")
         person.presses("y")
         person.shows("a fairly long answer that goes on and on\nand ends here", rf"{PROMPT}$")
         person.presses("/help" + ENTER)

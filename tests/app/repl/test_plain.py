@@ -39,7 +39,7 @@ def test_one_line_is_one_line_of_a_given_width():
 
 def test_what_needs_no_terminal_imports_none():
     code = (
-        "import sys, app.repl.plain, app.repl.approval as a; a.AllowAll(), a.RefuseAll(); "
+        "import sys, app.repl.plain, app.approvers; "
         "sys.exit(bool({'rich', 'prompt_toolkit'} & set(sys.modules)))"
     )
 

@@ -1,37 +1,20 @@
 """How tool calls look before and after they run."""
 
-import io
-
 import pytest
-from rich.console import Console
 
-from app.repl.tool_view import output_lines, show_change
-
-
-def change(name, **arguments):
-    console = Console(file=io.StringIO(), width=60)
-    show_change(console, name, arguments)
-    return console.file.getvalue()
+from app.repl.tool_view import output_lines
 
 
 def shown(name, text, **more):
     return [line.text for line in output_lines(name, text, is_error=False, **more)]
 
 
-def test_edits_are_told_apart():
-    edits = [{"old_text": "a", "new_text": "b"}, {"old_text": "c\nd", "new_text": "c\ne"}]
+def test_an_edit_shows_what_changed_and_where():
+    diff = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n@@ -9 +10 @@\n-nine\n+9\n"
 
-    assert change("edit", edits=edits) == "  -a\n  +b\n  ⋮\n   c\n  -d\n  +e\n"
-
-
-def test_a_file_that_ends_in_a_line_feed_has_no_empty_line_after_it():
-    assert change("write", path="a", content="one\n\ntwo\n") == "  +one\n  +\n  +two\n"
-
-
-def test_an_edit_shows_what_changed_and_not_where():
-    diff = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n@@ -9 +9 @@\n-nine\n+9\n"
-
-    assert shown("edit", diff) == [" one", "-two", "+2", "⋮", "-nine", "+9"]
+    assert shown("edit", diff) == [
+        " 1  one", " 2 -two", " 2 +2", "    ⋮", " 9 -nine", "10 +9"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "most"), [("read", 5), ("bash", 10)])

@@ -1,0 +1,193 @@
+"""What a person sees before a tool acts: every byte of what will act, then what can be answered.
+
+A command is always shown whole. Of a long file or change the first lines are, with a key that
+shows the rest; until then no answer lets the call run (case R10).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from app.i18n import _
+from app.repl.console import say, show
+from app.repl.differences import rows_of
+from app.repl.visible import visible, visible_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import Console
+
+    from app.ports import Change, Proposal
+    from domain.messages import JsonObject
+
+LEAST_SHOWN = 24
+"""Lines of a file or a change that are shown at once; more where the screen has room."""
+_LINES_AROUND = 12
+_INDENT = "  "
+_SHOWN_BY_A_CHANGE = ("path", "content", "edits")
+_WORDS = {
+    "y": "yes",
+    "yes": "yes",
+    "a": "always",
+    "always": "always",
+    "n": "no",
+    "no": "no",
+    "r": "reason",
+    "reason": "reason",
+}
+_COMMAND_WORDS = {"c": "command", "command": "command"}
+_WORDS_FOR_MORE = {"s": "all", "show": "all"}
+
+
+class Line(NamedTuple):
+    """A line of the question: what stands before its text, also where that is broken in two."""
+
+    text: str
+    style: str = ""
+    before: str = _INDENT
+
+
+class Question:
+    """One question on *console*.
+
+    Attributes:
+        is_shown_whole: Whether all of what would act has been printed.
+        words: What can be answered, and what each word stands for.
+    """
+
+    def __init__(
+        self, console: Console, head: Sequence[Line], rest: Sequence[Line], *, is_command: bool
+    ) -> None:
+        """*head* is always shown whole, *rest* as far as the screen goes."""
+        self._console = console
+        self._head = _broken(head, console)
+        self._rest = _broken(rest, console)
+        self._is_command = is_command
+        room = max(LEAST_SHOWN, console.height - _LINES_AROUND)
+        self._room = room if len(self._rest) > room + 1 else len(self._rest)
+        self.is_shown_whole = self._room == len(self._rest)
+
+    @classmethod
+    def about(cls, proposal: Proposal, cwd: Path, console: Console) -> Question:
+        """Return the question whether a call may act, in the directory *cwd*."""
+        arguments = dict(proposal.call.input)
+        command = arguments.get("command")
+        head = [Line(_("Allow {tool}?").format(tool=visible(proposal.call.name)), "bold", "")]
+        if isinstance(command, str):
+            del arguments["command"]
+            head += _command_lines(command)
+        if (change := proposal.change) is not None:
+            arguments = {k: v for k, v in arguments.items() if k not in _SHOWN_BY_A_CHANGE}
+            head += _file_lines(change, cwd)
+        head += _argument_lines(arguments)
+        rest = [] if change is None else list(_change_lines(change))
+        return cls(console, head, rest, is_command=isinstance(command, str))
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What can be answered now."""
+        words = _WORDS | (_COMMAND_WORDS if self._is_command else {})
+        return words if self.is_shown_whole else words | _WORDS_FOR_MORE
+
+    def show(self) -> None:
+        """Print what is asked, and what can be answered."""
+        self._console.line()
+        self._print(self._head)
+        self._print(self._rest[: self._room])
+        if self.is_shown_whole:
+            self._say_if_it_is_long(len(self._head) + len(self._rest))
+        else:
+            hidden = len(self._rest) - self._room
+            told = _("… +{count:,} lines; all of it must be shown before a yes counts")
+            say(self._console, _INDENT + told.format(count=hidden), "yellow")
+        self._print_choices()
+
+    def show_all(self) -> None:
+        """Print what was hidden, and what can be answered."""
+        self._console.line()
+        self._print(self._rest[self._room :])
+        self._room, self.is_shown_whole = len(self._rest), True
+        self._say_if_it_is_long(len(self._head) + len(self._rest))
+        self._print_choices()
+
+    def answered(self, answer: str) -> None:
+        """End the line of choices with the *answer*."""
+        say(self._console, answer, "bold")
+
+    def _say_if_it_is_long(self, lines: int) -> None:
+        if lines > self._console.height - 2:
+            told = _("That was all of it, {count:,} lines: scroll up to read what has gone by")
+            say(self._console, _INDENT + told.format(count=lines), "yellow")
+
+    def _print_choices(self) -> None:
+        choices = (
+            _("[y]es / [a]lways / always this [c]ommand / [n]o / no, and the [r]eason ")
+            if self._is_command
+            else _("[y]es / [a]lways in this conversation / [n]o / no, and the [r]eason ")
+        )
+        more = "" if self.is_shown_whole else _("[s]how all of it / ")
+        self._console.out(more + choices, end="", highlight=False)
+
+    def _print(self, lines: Sequence[Line]) -> None:
+        encoding = self._console.encoding
+        for line in lines:
+            text = f"{line.before}{line.text}"
+            seen = text.encode(encoding, "backslashreplace").decode(encoding)
+            show(self._console, seen, line.style)
+
+
+def _broken(lines: Sequence[Line], console: Console) -> list[Line]:
+    """Return *lines*, those that are wider than the screen broken where it ends: nothing is cut."""
+    from rich.cells import cell_len, chop_cells  # noqa: PLC0415 - rich is not for -p
+
+    broken = []
+    for line in lines:
+        width = max(console.width - len(line.before) - 1, 8)
+        if cell_len(line.text) <= width:
+            broken.append(line)
+            continue
+        first, *others = chop_cells(line.text, width)
+        broken.append(line._replace(text=first))
+        before = "↪ ".rjust(len(line.before)) if len(line.before) > 1 else line.before
+        broken += [line._replace(text=each, before=before) for each in others]
+    return broken
+
+
+def _command_lines(command: str) -> Iterator[Line]:
+    for number, text in enumerate(visible_lines(command)):
+        yield Line(text, before=f"{_INDENT}  " if number else f"{_INDENT}$ ")
+
+
+def _argument_lines(arguments: JsonObject) -> Iterator[Line]:
+    """Yield every other argument: it acts as well."""
+    for name, value in arguments.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        first, *others = visible_lines(f"{name}: {text}")
+        yield Line(first)
+        yield from (Line(text, before=f"{_INDENT}  ") for text in others)
+
+
+def _file_lines(change: Change, cwd: Path) -> Iterator[Line]:
+    """Yield which file it is, and which it really is where links lead somewhere else."""
+    path = "\n".join(visible_lines(change.path)).replace("\n", "␊")
+    yield Line(path, "bold")
+    named = os.path.normpath(cwd / Path(os.path.expanduser(change.path)))  # noqa: PTH111
+    target = visible(str(change.target).replace("\n", "␊"))
+    if str(change.target) != named:
+        yield Line(_("through a link: the file is {target}").format(target=target), "yellow")
+    if not change.target.is_relative_to(os.path.realpath(cwd)):
+        place = visible(os.path.realpath(cwd))
+        yield Line(_("outside the directory {place}").format(place=place), "yellow")
+    if change.before is None:
+        yield Line(_("a new file") if change.after else _("a new file, empty"))
+    elif not change.after:
+        yield Line(_("The file will be empty."), "yellow")
+
+
+def _change_lines(change: Change) -> Iterator[Line]:
+    for row in rows_of(change.before or "", change.after):
+        yield Line(row.text, row.style, f"{_INDENT}{row.number} {row.sign}")

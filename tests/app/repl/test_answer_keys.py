@@ -1,0 +1,147 @@
+"""The keys that answer a question: one word, alone, on every kind of terminal."""
+
+import asyncio
+import os
+import pty
+import signal
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.output import DummyOutput
+
+from app.repl import answer_keys
+from app.repl.answer_keys import AnswerKeys
+
+WORDS = {"y": "yes", "yes": "yes", "a": "always", "n": "no", "no": "no"}
+PASTE = "\x1b[200~{}\x1b[201~"
+
+
+@pytest.fixture(params=["xterm-256color", "dumb"], autouse=True)
+def _terminal(request, monkeypatch):
+    monkeypatch.setenv("TERM", request.param)
+    monkeypatch.setattr(answer_keys, "SECONDS_OF_SILENCE", 0.02)
+    monkeypatch.setattr(answer_keys, "_SECONDS_FOR_AN_ESCAPE", 0.01)
+
+
+class Weighing(AnswerKeys):
+    """Tells when a burst of keys has come to its end."""
+
+    def __init__(self, words):
+        super().__init__(words)
+        self.has_weighed = asyncio.Event()
+
+    def _end_burst(self):
+        super()._end_burst()
+        self.has_weighed.set()
+
+
+def answer_to(*bursts):
+    """What comes of *bursts* of keys, each after the one before was weighed; then no more."""
+
+    async def answered():
+        with create_pipe_input() as source, create_app_session(source, DummyOutput()):
+            keys = Weighing(WORDS)
+            answering = asyncio.ensure_future(keys.answer())
+            for burst in bursts:
+                keys.has_weighed.clear()
+                source.send_text(burst)
+                weighing = asyncio.ensure_future(keys.has_weighed.wait())
+                await asyncio.wait(
+                    {answering, weighing}, timeout=10, return_when=asyncio.FIRST_COMPLETED
+                )
+                weighing.cancel()
+            source.close()
+            return await asyncio.wait_for(answering, 10)
+
+    return asyncio.run(answered())
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer"),
+    [
+        ("y", "yes"),
+        ("yes\r", "yes"),
+        ("Y\n", "yes"),
+        ("a", "always"),
+        ("n\r", "no"),
+        ("\r\ry", "yes"),
+        ("\x03", "stop"),
+        ("\x04", "stop"),
+        ("\x1b", "stop"),
+        ("y\x1b", "stop"),
+    ],
+)
+def test_a_word_or_its_letter_answers(keys, answer):
+    assert answer_to(keys) == answer
+
+
+@pytest.mark.parametrize(
+    "keys",
+    ["yes please", "y\rnext prompt\r", "also do this\ry", "x", "\r", "\x1b[A", "y\x1b[B", "yy",
+     PASTE.format("y"), PASTE.format("yes\r"), "y" + PASTE.format("\r")],
+)  # fmt: skip
+def test_a_burst_that_is_no_word_decides_nothing_and_one_may_follow(keys):
+    assert answer_to(keys) == "stop"  # the terminal was closed, nothing was decided
+    assert answer_to(keys, "n") == "no"
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.text(
+        st.characters(codec="utf-8") | st.sampled_from("yna\r\n \x1b[~"), min_size=1, max_size=5
+    )
+)
+def test_random_keys_allow_nothing_but_by_a_word(keys):
+    answer = answer_to(keys)
+
+    assert answer == "stop" or WORDS[keys.strip().lower()] == answer
+
+
+def test_a_terminal_that_is_gone_stops():
+    assert answer_to() == "stop"
+
+
+@contextmanager
+def terminal():
+    """A pseudo-terminal: where its keys come from, and the input that reads them."""
+    ours, theirs = pty.openpty()
+    with (
+        os.fdopen(ours, "wb", buffering=0) as keyboard,
+        os.fdopen(theirs) as file,
+        create_app_session(Vt100Input(file), DummyOutput()),
+    ):
+        yield keyboard
+
+
+def test_keys_of_before_the_question_are_thrown_away():
+    """What was typed and is not read yet stands in the terminal's own queue."""
+
+    async def answered():
+        with terminal() as keyboard:
+            keyboard.write(b"y\n")
+            keys = Weighing(WORDS)
+            answering = asyncio.ensure_future(keys.answer())
+            await asyncio.sleep(0)  # it has thrown away what was there
+            keyboard.write(b"n")
+            return await asyncio.wait_for(answering, 10)
+
+    assert asyncio.run(answered()) == "no"
+
+
+def test_what_was_typed_while_the_program_was_stopped_is_no_answer():
+    async def answered():
+        with terminal() as keyboard:
+            answering = asyncio.ensure_future(AnswerKeys(WORDS).answer())
+            await asyncio.sleep(0)
+            keyboard.write(b"y\n")  # as if stopped: the keys are there …
+            os.kill(os.getpid(), signal.SIGCONT)  # … when it goes on
+            return await asyncio.wait_for(answering, 10)
+
+    assert asyncio.run(answered()) == "again"
