@@ -28,6 +28,7 @@ from app.settings import (
 )
 from app.suggestions import suggestion
 from infrastructure.model.environment import DEFAULT_MODEL
+from infrastructure.safe_files import NotTrustedError, require_trusted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -206,15 +207,23 @@ def _checked_project(path: Path) -> dict[str, Any]:
         raise UsageError(_("{path}: a project may switch read_only on, not off").format(path=path))
     for key in ("system_prompt", "append_system_prompt"):
         text = said.get(key) or ""
-        inside = path.parent.resolve()
-        named = inside / expanded(text[1:])
-        if text.startswith("@") and inside not in named.resolve().parents:
-            raise UsageError(
-                _("{path}: {key}: {text!r} lies outside the project").format(
-                    path=path, key=key, text=text
-                )
-            )
+        if text.startswith("@"):
+            _require_in_project(path, key, text)
     return with_paths(said, path.parent)
+
+
+def _require_in_project(path: Path, key: str, text: str) -> None:
+    """Make sure that the file ``@FILE`` that a project names is its own."""
+    try:
+        require_trusted(path.parent / expanded(text[1:]), path.parent)
+    except NotTrustedError as error:
+        raise UsageError(
+            _("{path}: {key}: {text!r} is no file of the project: {why}").format(
+                path=path, key=key, text=text, why=error.why
+            )
+        ) from error
+    except OSError as error:
+        raise UsageError(f"{path}: {key}: {text!r}: {error.strerror}") from error
 
 
 def _what(problem: ErrorDetails) -> str:  # noqa: PLR0911 - a table

@@ -6,14 +6,14 @@ Beside our own words these are the project's: ``AGENTS.md`` (``CLAUDE.md`` in a 
 
 from __future__ import annotations
 
-import os
 import platform
-import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from app.i18n import _
 from domain.text import valid
+from infrastructure.safe_files import NotTrustedError, beginning, is_own, require_trusted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,42 +69,62 @@ def system_prompt(
 def context_files(home: Path, cwd: str) -> tuple[ContextFile, ...]:
     """Return the files with instructions for *cwd*: the home's first, the nearest last.
 
-    Down from the root of the file system, as the peers do. What lies above the project (the
-    nearest directory with a ``.git``, else *cwd* itself) counts only if it belongs to this user
-    or to root: on a shared machine anybody can put an ``AGENTS.md`` into ``/tmp``.
+    Down from the root of the file system, as the peers do. Each but the home's is a regular file
+    of this user's or root's, inside the project (the nearest directory with a ``.git``, else *cwd*
+    itself; above it: inside its own folder) also after its links were followed: a repository may
+    come from anybody, and on a shared machine anybody can put an ``AGENTS.md`` into ``/tmp``.
     """
-    inside = project_root(cwd) or Path(cwd)
-    folders = [home, *reversed(Path(cwd).parents), Path(cwd)]
-    found = []
-    for folder in dict.fromkeys(folders):
-        is_trusted = folder in (home, inside) or inside in folder.parents
-        found += list(_in_folder(folder, is_trusted=is_trusted))
-    return tuple(found)
+    return tuple(file for file in _looked_at(home, cwd) if isinstance(file, ContextFile))
+
+
+def left_out(home: Path, cwd: str) -> list[str]:
+    """Return, for people, which files with instructions are not told to the model, and why."""
+    return [str(file) for file in _looked_at(home, cwd) if isinstance(file, LeftOut)]
 
 
 def project_root(cwd: str) -> Path | None:
-    """Return the nearest directory from *cwd* upward that has a ``.git`` of this user's or root's.
+    """Return the nearest directory from *cwd* upward with a ``.git``; both this user's, or root's.
 
-    git, too, believes no other: a ``.git`` in ``/tmp`` makes nobody's directory a part of it.
+    git, too, believes no other: a ``.git`` in ``/tmp`` makes nobody's directory a part of it, and a
+    link is whose it is, not whose its target is.
     """
     for folder in (Path(cwd), *Path(cwd).parents):
         with suppress(OSError):
-            if (folder / ".git").stat().st_uid in (0, os.geteuid()):
+            if is_own((folder / ".git").lstat()) and is_own(folder.stat()):
                 return folder
     return None
 
 
-def _in_folder(folder: Path, *, is_trusted: bool) -> Iterator[ContextFile]:
+class LeftOut(NamedTuple):
+    """A file that is not believed, and why."""
+
+    path: Path
+    why: str
+
+    def __str__(self) -> str:
+        return _("{path} is left out: {why}").format(path=self.path, why=self.why)
+
+
+def _looked_at(home: Path, cwd: str) -> Iterator[ContextFile | LeftOut]:
+    project = project_root(cwd) or Path(cwd)
+    for folder in dict.fromkeys([home, *reversed(Path(cwd).parents), Path(cwd)]):
+        within = project if project in (folder, *folder.parents) else folder
+        yield from _in_folder(folder, inside=None if folder == home else within)
+
+
+def _in_folder(folder: Path, inside: Path | None) -> Iterator[ContextFile | LeftOut]:
     """Yield the file of one folder, if it has one; one that cannot be read is said to be there."""
     for name in NAMES:
         path = folder / name
         try:
-            status = path.stat()
-            if not stat.S_ISREG(status.st_mode):
-                continue
-            if is_trusted or status.st_uid in (0, os.geteuid()):
-                yield ContextFile(path, _text(path))
+            if inside is not None:
+                require_trusted(path, inside)
+            yield ContextFile(path, _text(path))
         except (FileNotFoundError, NotADirectoryError):
+            continue
+        except NotTrustedError as error:
+            if not path.is_dir():
+                yield LeftOut(path, error.why)
             continue
         except OSError as error:
             yield ContextFile(path, f"(This file cannot be read: {error.strerror}.)")
@@ -113,9 +133,7 @@ def _in_folder(folder: Path, *, is_trusted: bool) -> Iterator[ContextFile]:
 
 def _text(path: Path) -> str:
     """Return the beginning of a file; what is no UTF-8 is replaced, what is left out is named."""
-    with path.open("rb") as file:
-        data = file.read(MOST_BYTES + 1)
-        size = os.fstat(file.fileno()).st_size
+    data, size = beginning(path, MOST_BYTES + 1)
     if len(data) <= MOST_BYTES:
         return data.decode("utf-8-sig", "replace")
     # A character that the cut divides is left out; it is no broken one.

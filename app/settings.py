@@ -17,11 +17,14 @@ from app.i18n import _
 from app.suggestions import suggestion
 from domain.conversation import THINKING_LEVELS
 from infrastructure.model.environment import DEFAULT_MODEL
+from infrastructure.safe_files import require_trusted, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 SMALLEST_WINDOW = 4_000
+MOST_BYTES = 1024 * 1024
+"""How large a file with settings, or with a prompt, may be."""
 MAX_REQUESTS = 200
 """How many requests a turn may make."""
 MAX_COST = 20.0
@@ -214,17 +217,39 @@ def working_directory() -> str:
 
 
 def project_file() -> Path | None:
-    """Return the project's settings: in this directory, or in one above up to the git root."""
+    """Return the project's settings: in this directory, or in one above up to the git root.
+
+    A file that somebody else put there, or that leads out of the project, is none (`left_out`).
+    """
+    return next((path for path, why in _project_files() if not why), None)
+
+
+def left_out() -> list[str]:
+    """Return, for people, which files with settings of the project are not read, and why."""
+    return [
+        _("{path} is left out: {why}").format(path=path, why=why)
+        for path, why in _project_files()
+        if why
+    ]
+
+
+def _project_files() -> Iterator[tuple[Path, str]]:
+    """Yield the files that may be the project's settings, the nearest first; why not, if so."""
     from app.instructions import project_root  # noqa: PLC0415
 
     cwd = Path(working_directory())
     root = project_root(str(cwd)) or cwd
     for folder in (cwd, *cwd.parents):
-        if (folder / PROJECT_FILE).is_file():
-            return folder / PROJECT_FILE
+        path = folder / PROJECT_FILE
+        try:
+            require_trusted(path, root)
+            yield path, ""
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            yield path, error.strerror or str(error)
         if folder == root:
             break
-    return None
 
 
 def from_environment() -> dict[str, str]:
@@ -240,7 +265,7 @@ def from_file(path: Path) -> dict[str, Any]:
         UsageError: it cannot be read, or is no TOML.
     """
     try:
-        data = path.read_bytes()
+        data = whole(path, MOST_BYTES)
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -366,6 +391,6 @@ def _prompt_text(said: str | None) -> str | None:
         return said
     path = expanded(said[1:])
     try:
-        return path.read_bytes().decode("utf-8-sig", "replace")
+        return whole(path, MOST_BYTES).decode("utf-8-sig", "replace")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error

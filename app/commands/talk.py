@@ -145,8 +145,11 @@ async def _talk(
             if instead is None:
                 return DONE
             at_hand = workshop.start(instead)
+        is_asked = text is None and not is_driven
+        if not is_asked:  # the banner says it to a person
+            _say_left_out(workshop, at_hand)
         if not at_hand.conversation.pending_events:
-            _tell_held_back(at_hand, is_asked=text is None and not is_driven)
+            _tell_held_back(at_hand, is_asked=is_asked)
         if text is not None:
             return await _one_turn(workshop, at_hand, text, output)
         if is_driven:
@@ -188,6 +191,16 @@ async def _driven(workshop: Workshop, at_hand: OpenConversation) -> int:
     screen = one_turn.screen("stream-json", at_hand)
     agent = workshop.agent(at_hand, approver=asked or AllowAll(), screen=screen)
     return await Driver(agent, at_hand, asked, damage=_damage(workshop, at_hand)).run()
+
+
+def _say_left_out(workshop: Workshop, at_hand: OpenConversation) -> None:
+    """Say on stderr which files of the project are not believed."""
+    from app import instructions, settings  # noqa: PLC0415
+
+    chosen = workshop.settings
+    cwd = bootstrap.working_directory(at_hand.conversation, chosen.cwd)
+    for line in [*instructions.left_out(chosen.home, cwd), *settings.left_out()]:
+        click.echo(f"leftfold: {plain(line)}", err=True)
 
 
 def _tell_held_back(at_hand: OpenConversation, *, is_asked: bool) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from app import bootstrap, damage
 from app.held_back import held_back
 from app.i18n import _
-from app.instructions import context_files
+from app.instructions import context_files, left_out
 from app.repl.plain import one_line, plain
+from app.settings import left_out as left_out_settings
 from domain.events import MessageAppended
 from domain.projections.orphans import orphans
 
@@ -59,6 +60,8 @@ def about(workshop: Workshop, talk: Conversation) -> Iterator[str]:
         )
     if files := context_files(settings.home, cwd):
         yield _("Instructions: ") + ", ".join(plain(str(file.path)) for file in files)
+    for line in [*left_out(settings.home, cwd), *left_out_settings()]:
+        yield plain(line)
     yield from _unfinished(talk)
     if talk.queue:
         waiting = "; ".join(one_line(text, 60) for text in talk.queue.values())

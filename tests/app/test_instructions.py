@@ -46,26 +46,6 @@ def test_claude_md_counts_only_where_there_is_no_agents_md(project, home):
     assert [text for _, text in found(home, project)] == ["of the project", "this"]
 
 
-def test_what_lies_above_the_project_counts_only_if_it_is_the_users(project, home, monkeypatch):
-    (project.parents[1] / "AGENTS.md").write_text("above")
-    (project / "AGENTS.md").write_text("inside")
-    (home / "AGENTS.md").write_text("mine")
-    git = project.parent / ".git"
-    stat = os.stat
-
-    class Foreign:
-        def __init__(self, status):
-            self.st_mode, self.st_uid = status.st_mode, 12345
-
-    def others(path, **options):
-        status = stat(path, **options)
-        return status if str(path) == str(git) or not str(path).endswith(".md") else Foreign(status)
-
-    monkeypatch.setattr(os, "stat", others)
-
-    assert [text for _, text in found(home, project)] == ["mine", "inside"]
-
-
 def test_a_git_of_somebody_else_makes_no_project(project, monkeypatch):
     assert project_root(str(project)) == project.parent
 

@@ -210,7 +210,7 @@ def test_a_project_can_only_name_its_own_files(files, tmp_path, path):
     (project.parent / "link").symlink_to("/etc/hostname")
     project.write_text(f'append_system_prompt = "@{path}"')
 
-    with pytest.raises(UsageError, match="outside the project"):
+    with pytest.raises(UsageError, match="no file of the project: it lies outside"):
         talk_settings()
 
 

@@ -98,12 +98,12 @@ def test_every_file_and_folder_is_private_whatever_the_umask(tmp_path, mask):
 CREATING = {"open", "mkdir", "makedirs", "touch", "write_text", "write_bytes", "mkstemp", "mkdtemp"}
 MADE = {
     "app/outputs.py look_away: os.open": "/dev/null",
-    "app/instructions.py _text: open": "only reads",
     "app/repl/console.py _go: os.open": "/dev/null",
     "infrastructure/jsonl/disk.py _opened: os.open": "makes nothing",
     "infrastructure/jsonl/disk.py create: os.open": "every file of a store, 0600",
     "infrastructure/jsonl/disk.py make_folder: os.mkdir": "every folder of a store, 0700",
     "infrastructure/jsonl/disk.py open_folder: os.open": "only reads",
+    "infrastructure/safe_files.py beginning: os.open": "only reads",
     "infrastructure/tools/files.py open_regular: os.open": "only reads",
     "infrastructure/tools/files.py replace: mkdir": "the user's folders, as the umask says",
     "infrastructure/tools/files.py replace: os.open": "the user's files, as the umask says",
