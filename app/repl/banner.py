@@ -55,6 +55,8 @@ def about(workshop: Workshop, talk: Conversation) -> Iterator[str]:
         )
     if talk.cwd not in (None, settings.cwd):
         gone = "" if talk.cwd == cwd else _(", but {cwd} is gone").format(cwd=plain(str(talk.cwd)))
+        if talk.cwd != cwd and not talk.works_here():
+            gone = _(" ({cwd}, which was not chosen here)").format(cwd=plain(str(talk.cwd)))
         yield _("This conversation belongs to another directory{gone}: tools run in {cwd}").format(
             gone=gone, cwd=plain(cwd)
         )

@@ -107,6 +107,7 @@ MADE = {
     "infrastructure/tools/files.py open_regular: os.open": "only reads",
     "infrastructure/tools/files.py replace: mkdir": "the user's folders, as the umask says",
     "infrastructure/tools/files.py replace: os.open": "the user's files, as the umask says",
+    "infrastructure/tools/images.py _decode: open": "only reads",
     "infrastructure/tools/output.py _create: mkdir": "the folder of outputs, 0700",
     "infrastructure/tools/output.py _create: os.open": "an output, 0600",
 }
@@ -135,10 +136,9 @@ DELETED = {
     "infrastructure/jsonl/tracking.py _write: disk.truncate": "derived: half a record",
     "infrastructure/jsonl/tracking.py advancing: disk.truncate": "derived: half a record",
     "infrastructure/seals.py _put: disk.remove": "its own temporary file",
-    "infrastructure/tools/edit.py _edit: replace": "the user's file, as the model was allowed to",
+    "infrastructure/tools/changing.py _written: replace": "the user's file, as the model was let to",
     "infrastructure/tools/files.py replace: replace": "the same: by a whole new file, in one step",
     "infrastructure/tools/files.py replace: unlink": "its own temporary file",
-    "infrastructure/tools/write.py _write: replace": "the user's file, as the model was allowed to",
 }
 """Every place that may end a file, or a part of it, and why it may. None but `delete` is a conversation's."""
 
