@@ -17,6 +17,9 @@ _DELTA_FIELDS = {
     "thinking_delta": "thinking",
     "signature_delta": "signature",
 }
+UNPARSED = "unparsed"
+"""The only key of a call's input that is no JSON object: what came in its place."""
+
 _THINKING = ("thinking", "redacted_thinking")
 
 _MOST_TOKENS = 10**9
@@ -88,7 +91,7 @@ class Answer:
     def calls_are_whole(self) -> bool:
         """Whether every call has come to its end, and its input is one."""
         return all(
-            key in self._ended and "unparsed" not in self._block(key)["input"]
+            key in self._ended and UNPARSED not in self._block(key)["input"]
             for key, raw in self._blocks.items()
             if raw["type"] == "tool_use"
         )
@@ -132,7 +135,7 @@ class Answer:
             text = "".join(pieces)
             raw[field] = _parsed(text) if field == "input" else str(raw.get(field) or "") + text
         if raw["type"] == "tool_use" and not isinstance(raw.get("input"), dict):
-            raw["input"] = {"unparsed": raw.get("input")}
+            raw["input"] = {UNPARSED: raw.get("input")}
         return raw
 
 
@@ -163,4 +166,4 @@ def _parsed(text: str) -> JsonObject:
         parsed = json.loads(text or "{}")
     except (ValueError, RecursionError):
         parsed = None
-    return parsed if isinstance(parsed, dict) else {"unparsed": text}
+    return parsed if isinstance(parsed, dict) else {UNPARSED: text}

@@ -124,13 +124,17 @@ class Question:
             say(self._console, _INDENT + told.format(count=lines), "yellow")
 
     def _print_choices(self) -> None:
+        from rich.text import Text  # noqa: PLC0415 - rich is not for -p
+
         choices = (
             _("[y]es / [a]lways / always this [c]ommand / [n]o / no, and the [r]eason ")
             if self._is_command
             else _("[y]es / [a]lways in this conversation / [n]o / no, and the [r]eason ")
         )
         more = "" if self.is_shown_whole else _("[s]how all of it / ")
-        self._console.out(more + choices, end="", highlight=False)
+        lines = Text(more + choices).wrap(self._console, self._console.width)
+        text = "\n".join(line.plain.rstrip() for line in lines)
+        self._console.out(f"{text} ", end="", highlight=False)
 
     def _print(self, lines: Sequence[Line]) -> None:
         encoding = self._console.encoding

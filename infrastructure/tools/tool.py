@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from domain.answer import UNPARSED
 from domain.text import valid, valid_json
 from infrastructure.errors import ToolError
 from infrastructure.tools.output import ToolContext, ToolOutput
@@ -138,6 +139,8 @@ class Tool(ABC, Generic[Call]):
         """Do a valid call; may raise `ToolError` and `OSError`."""
 
     def _parse(self, arguments: dict[str, Any]) -> Call:
+        if isinstance(arguments, dict) and arguments.keys() == {UNPARSED}:
+            raise ToolError(_no_arguments(arguments[UNPARSED]))
         values = valid_json(arguments)
         if isinstance(values, dict):
             # Models say null where they mean "not given".
@@ -155,6 +158,22 @@ class Tool(ABC, Generic[Call]):
             raise ToolError(
                 f"Wrong arguments: {problems}. {self.name} takes: {shape}. Nothing was done.",
             ) from error
+
+
+def _no_arguments(text: object) -> str:
+    """Say what is wrong with arguments that are no JSON object: that they lack their end, mostly.
+
+    Which fields are missing says nothing then: the model has given them.
+    """
+    again = "Nothing was done. Make the call again, shorter, or in several steps."
+    try:
+        json.loads(text if isinstance(text, str) else json.dumps(text))
+    except (ValueError, RecursionError) as error:
+        length = len(str(text))
+        is_cut = getattr(error, "pos", 0) >= len(str(text).rstrip()) or "Untermin" in str(error)
+        why = "was cut off before its end" if is_cut else f"makes no sense: {error}"
+        return f"The JSON of this call ({length:,} characters) {why}. {again}"
+    return f"What a call takes has to be a JSON object. {again}"
 
 
 def _schema_of(model: type[BaseModel]) -> dict[str, Any]:

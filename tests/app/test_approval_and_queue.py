@@ -3,7 +3,10 @@
 import asyncio
 from contextlib import suppress
 
+import pytest
+
 from app.ports import UNASKED, Approval
+from domain.answer import Answer
 from domain.conversation import NEVER_STARTED
 from domain.events import ApprovalDecided, PromptWithdrawn
 from tests.app.doubles import Desk, Judge
@@ -188,3 +191,66 @@ def test_a_prompt_that_was_taken_back_is_never_delivered(conversations, tmp_path
     assert texts(desk.talk) == ["hello", "Hi."]
     withdrawn = [e for e in conversations.events_of(desk.talk.id) if isinstance(e, PromptWithdrawn)]
     assert len(withdrawn) == 1
+
+
+@pytest.mark.parametrize("command", ["echo hi; rm x", "echo hi ", " echo hi", "echo hi\n", "echo"])
+def test_always_this_command_is_this_very_command(conversations, tmp_path, command):
+    steps = [reply(call("bash", command=each)) for each in ("echo hi", command)]
+    with ScriptedServer([*steps, reply("Done.")]) as server:
+        judge = Judge(Approval("always", command="echo hi"), "No.")
+        desk = Desk(conversations, server, tmp_path, approver=judge)
+        asyncio.run(desk.say("go"))
+
+    assert len(judge.asked) == 2
+    assert results(desk.talk) == ["hi\n", "No."]
+
+
+CANNOT_WORK = {
+    "text that is not there": call(
+        "edit", path="a.txt", edits=[{"old_text": "none", "new_text": "x"}]
+    ),
+    "no such file": call("edit", path="b.txt", edits=[{"old_text": "a", "new_text": "x"}]),
+    "a folder": call("write", path=".", content="x"),
+    "wrong arguments": call("bash", cmd="ls"),
+    "no tool": call("fly", to="the moon"),
+}
+
+
+@pytest.mark.parametrize("use", CANNOT_WORK.values(), ids=CANNOT_WORK)
+def test_nobody_is_asked_about_a_call_that_cannot_work(conversations, tmp_path, use):
+    (tmp_path / "a.txt").write_text("a\n")
+    with ScriptedServer([reply(use), reply("I see.")]) as server:
+        desk = Desk(conversations, server, tmp_path)
+        asyncio.run(desk.say("go"))
+
+    assert desk.approver.asked == []
+    assert desk.talk.messages()[2].view.tool_results[0].is_error
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"command": "rm -rf /tmp/bui', "was cut off before its end"),
+        ('{"command": "ls", ', "was cut off before its end"),
+        ('{"command": }', "makes no sense"),
+        ('["ls"]', "has to be a JSON object"),
+    ],
+)
+def test_arguments_that_are_no_json_are_told_so_and_nobody_is_asked(
+    conversations, tmp_path, text, why
+):
+    answer = Answer()
+    answer.apply({"type": "content_block_start", "index": 0, "content_block": {
+        "type": "tool_use", "id": "a", "name": "bash", "input": {}}})  # fmt: skip
+    answer.apply({"type": "content_block_delta", "index": 0, "delta": {
+        "type": "input_json_delta", "partial_json": text}})  # fmt: skip
+    with ScriptedServer([reply("I see.")]) as server:
+        desk = Desk(conversations, server, tmp_path)
+        desk.at_hand.record(lambda talk: talk.append_prompt("go"))
+        desk.at_hand.record(lambda talk: talk.append_answer(answer.content, stop_reason="tool_use"))
+        asyncio.run(desk.goes_on())
+
+    assert desk.approver.asked == []
+    [told] = results(desk.talk)
+    assert why in told
+    assert "Field required" not in told

@@ -64,6 +64,29 @@ def test_yes_always_and_this_command(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_question_stands_alone_on_the_screen_with_nothing_unseen_in_it(tmp_path):
+    """The second call of an answer is asked about while the first one's screen is still at work."""
+    hidden = "echo a\u202eb\u200b;" + " " * 200 + "rm x"
+    two = reply(call("bash", command="echo $((6*7000))"), call("bash", command=hidden))
+    with ScriptedServer([two, reply("As you wish.")]) as server:
+        person = Person(tmp_path, server, size=(30, 60))
+        person.says("go")
+        person.shows(r"\[r\]eason *$")
+        person.presses("y")
+        person.shows("42000")
+        shown = person.shows(r"echo a.*\n\[y\]es / \[a\]lways / [^▏]*\[r\]eason *$")
+        person.resizes(30, 40)
+        person.presses("n")
+        person.presses("\r")
+        person.waits("As you wish.")
+        person.says("q")
+        person.ended()
+
+    assert r"  $ echo a\u202eb\u200b;⟨200 blanks⟩rm x" in shown
+    decisions = [e["state"] for e in events(person.log()) if e["topic"] == "ApprovalDecided"]
+    assert [state["decision"] for state in decisions] == ["yes", "no"]
+
+
 @pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
 def test_what_is_no_answer_runs_nothing(tmp_path, term):
     """On a dumb terminal, prompt_toolkit's prompt took whatever was typed for a yes."""
