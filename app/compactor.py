@@ -10,23 +10,16 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from app.i18n import _
-from domain.answer import Answer
-from domain.compaction import (
-    context_tokens,
-    find_cut,
-    summary_requests,
-    summary_text,
-    written_by_model,
-)
+from app.summariser import Summariser
+from domain.compaction import context_tokens, find_cut, summary_text
 from domain.limits import Room
-from domain.projections.usage import added
+from domain.projections.summaries import Subject
 from infrastructure.errors import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from app.ports import Model, OpenConversation, Screen
-    from domain.compaction import Cut
     from domain.conversation import Conversation
     from domain.events import Entry, Version
     from domain.messages import JsonObject
@@ -42,9 +35,6 @@ class Compactor:
 
     *window_of* tells how many tokens a model can take in; nobody is asked about a context of up to
     *surely_fits* tokens.
-
-    Attributes:
-        unrecorded: What summaries have used, good or not, that no event accounts for yet.
     """
 
     def __init__(
@@ -57,11 +47,21 @@ class Compactor:
         surely_fits: int = 0,
     ) -> None:
         self._at_hand = at_hand
-        self._model = model
         self._screen = screen
         self._window_of = window_of
         self._surely_fits = surely_fits
-        self.unrecorded: JsonObject = {}
+        self._summaries = Summariser(
+            model, screen, window=lambda: self.window, learn=self._learn_from
+        )
+
+    @property
+    def unrecorded(self) -> JsonObject:
+        """What summaries have used, good or not, that no event accounts for yet."""
+        return self._summaries.unrecorded
+
+    @unrecorded.setter
+    def unrecorded(self, usage: JsonObject) -> None:
+        self._summaries.unrecorded = usage
 
     def is_needed(self) -> bool:
         """Whether the next request would not leave room for its answer."""
@@ -108,15 +108,18 @@ class Compactor:
             return False
         before = context_tokens(talk)
         self._screen.compacting(before)
-        summary = await self._summarise(cut, focus)
+        past, turn, asked = await self._summaries.summarise(
+            talk, Subject.of_cut(cut), focus=focus, may_be_whole=reason != "overflow"
+        )
         self._at_hand.record(
             lambda latest: latest.compact(
-                summary,
+                summary_text(cut, past, turn),
                 first_kept=cut.first_kept,
                 tokens_before=before,
                 reason=reason,
                 model=talk.model,
                 usage=self.unrecorded,
+                asked=asked,
             )
         )
         self.unrecorded = {}
@@ -134,8 +137,9 @@ class Compactor:
         if cut is None:
             raise ModelError(_("There is nothing to compact yet."), kind="nothing_to_compact")
         self._screen.compacting(context_tokens(talk))
-        summary = await self._summarise(cut, focus)
-        return lambda new: new.carry_over(talk, summary, cut.first_kept)
+        past, turn, _asked = await self._summaries.summarise(talk, Subject.of_cut(cut), focus=focus)
+        summary, usage = summary_text(cut, past, turn), self.unrecorded
+        return lambda new: new.carry_over(talk, summary, cut.first_kept, usage=usage)
 
     async def leave_branch(
         self, target: Version | None, left: Sequence[Entry], *, focus: str = ""
@@ -145,69 +149,27 @@ class Compactor:
         Raises:
             ModelError: there was no good summary; nothing changed.
         """
-        summary = await self._write(left, previous="", focus=focus)
+        talk = self._at_hand.conversation
+        summary, _turn, asked = await self._summaries.summarise(
+            talk, Subject.of_branch(left), focus=focus
+        )
         self._at_hand.record(
             lambda latest: latest.leave_branch(
-                target, summary, model=latest.model, usage=self.unrecorded
+                target, summary, model=talk.model, usage=self.unrecorded, asked=asked
             )
         )
         self.unrecorded = {}
-
-    async def _summarise(self, cut: Cut, focus: str) -> str:
-        previous = written_by_model(cut.previous.summary) if cut.previous else ""
-        history = previous
-        if cut.history:
-            history = await self._write(cut.history, previous=previous, focus=focus)
-        turn = ""
-        if cut.turn[1:]:
-            turn = await self._write(cut.turn, previous="", focus=focus, is_turn=True)
-        return summary_text(cut, history, turn)
-
-    async def _write(
-        self, entries: Sequence[Entry], *, previous: str, focus: str, is_turn: bool = False
-    ) -> str:
-        requests = summary_requests(
-            entries,
-            model=self._at_hand.conversation.model or "",
-            room=self._room(),
-            previous=previous,
-            focus=focus,
-            is_turn=is_turn,
-        )
-        summary = previous
-        request = next(requests, None)
-        while request is not None:
-            summary = await self._ask(request)
-            try:
-                request = requests.send(summary)
-            except StopIteration:
-                request = None
-        return summary
-
-    async def _ask(self, request: JsonObject) -> str:
-        """Return the summary that the model writes; refuse one that is cut off, empty or a call."""
-        answer = Answer()
-        try:
-            async for event in self._model.stream(request):
-                if event["type"] == "retry":  # the summary itself is not for the screen
-                    self._screen.streamed(event)
-                    self.unrecorded, answer = added(self.unrecorded, answer.usage), Answer()
-                answer.apply(event)
-        finally:
-            self.unrecorded = added(self.unrecorded, answer.usage)
-        text = "\n".join(raw["text"] for raw in answer.content if raw.get("type") == "text")
-        if answer.stop_reason != "end_turn" or not text.strip():
-            message = _("the model wrote no whole summary ({reason}); nothing changed").format(
-                reason=answer.stop_reason
-            )
-            raise ModelError(message, kind="no_summary")
-        return text.strip()
 
     @property
     def window(self) -> int:
         """How many tokens today's model takes in: as is known of it, or as its server has said."""
         talk = self._at_hand.conversation
         return talk.known_limits.within(self._window_of(talk.model or ""))
+
+    @property
+    def keep(self) -> int:
+        """About how many tokens of the recent past a compaction keeps as they are."""
+        return self._room().keep
 
     def learn(self, *, context_window: int | None = None, max_tokens: int | None = None) -> bool:
         """Record a limit of today's model; return whether that is news."""
@@ -235,6 +197,12 @@ class Compactor:
                 return False
             named = max(min(window, sent) // 2, SMALLEST_GUESS)
         return named < window and self.learn(context_window=named)
+
+    def _learn_from(self, problem: ModelError) -> bool:
+        """Learn a limit from the refusal of a summary; return whether there was one."""
+        if problem.max_tokens is not None:
+            return self.learn(max_tokens=problem.max_tokens)
+        return problem.is_overflow and self.learn_window(problem)
 
     def _room(self) -> Room:
         return Room.of(self.window)

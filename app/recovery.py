@@ -22,7 +22,7 @@ from app.errors import AppError, LockedConversationError
 from domain import events
 from domain.conversation import OUTCOME_UNKNOWN, Conversation
 from domain.events import TOPICS, Entry, MessageAppended, Unrecognised
-from domain.projections.digests import Digests
+from domain.projections.proofs import proofs
 from domain.seals import sealed
 from domain.text import decoded, valid
 from infrastructure.jsonl import disk
@@ -139,7 +139,7 @@ def recover(conversations: Conversations, conversation_id: UUID, *, cwd: str) ->
         uuid7(), conversation_id, clock, seals=conversations.seals, hurt_end=salvage.hurt_end
     )
     made = new.made_of(salvage.items, cwd=cwd)
-    kept, dropped = _with_proofs_that_hold(new.id, made)
+    kept, dropped = _with_proofs_that_hold(made)
     conversations.recorder.insert_events([conversations.mapper.to_stored_event(e) for e in kept])
     return Recovery(
         source=conversation_id,
@@ -421,6 +421,13 @@ class _NewConversation:
                 changes["first_kept"] = self._first_from(first_kept)
             case events.BranchSummarized(left=left):
                 changes["left"] = self._versions.get(left, self._new_entry(before) or 0)
+        match event:
+            case events.Compacted(asked=asked) | events.BranchSummarized(asked=asked) if asked:
+                changes["asked"] = msgspec.structs.replace(
+                    asked,
+                    version=self._last_up_to(asked.version),
+                    leaf=self._versions.get(asked.leaf, 0),
+                )
             case MessageAppended(request_version=int(request_version)):
                 changes["request_version"] = self._last_up_to(request_version)
         return changes
@@ -511,28 +518,19 @@ def _unknown_calls(talk: Conversation) -> dict[Version, list[str]]:
     return found
 
 
-def _with_proofs_that_hold(new: UUID, made: Sequence[Event]) -> tuple[list[Event], int]:
+def _with_proofs_that_hold(made: Sequence[Event]) -> tuple[list[Event], int]:
     """Return the events without the request digests that cannot be proven, and how many went."""
-    talk = Conversation.blank(new, made[0].timestamp)
-    digests = Digests(talk)
-    wanted: dict[Version, list[MessageAppended]] = {}
+    wrong = {proof.answer.originator_version for proof in proofs(made) if not proof.holds}
+    kept = []
     for event in made:
-        if isinstance(event, MessageAppended) and event.request_digest is not None:
-            wanted.setdefault(event.request_version or 0, []).append(event)
-    proven: set[Version] = set()
-    for event in made:
-        talk.fold(event)
-        for answer in wanted.get(event.originator_version, ()):
-            if digests.of(talk.leaf) == answer.request_digest:
-                proven.add(answer.originator_version)
-    kept = [
-        event
-        if not isinstance(event, MessageAppended)
-        or event.request_digest is None
-        or event.originator_version in proven
-        else msgspec.structs.replace(
-            event, request_digest=None, request_version=None, projection=None
-        )
-        for event in made
-    ]
-    return kept, sum(map(len, wanted.values())) - len(proven)
+        if event.originator_version not in wrong:
+            kept.append(event)
+        elif isinstance(event, MessageAppended):
+            kept.append(
+                msgspec.structs.replace(
+                    event, request_digest=None, request_version=None, projection=None
+                )
+            )
+        else:
+            kept.append(msgspec.structs.replace(event, asked=None))
+    return kept, len(wrong)

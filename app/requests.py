@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from domain.events import MessageAppended
+from domain.events import BranchSummarized, Compacted, MessageAppended
 from domain.projections.context import context
+from domain.projections.summaries import rebuilt
 
 if TYPE_CHECKING:
     from app.application import Conversations
@@ -37,3 +38,15 @@ def request_for(
         return Request(context(past, leaf), asked.request_digest)
     past = conversations.get(conversation.id, version=entry)
     return Request(context(past, entry), None)
+
+
+def summary_requests_for(
+    conversations: Conversations, conversation: Conversation, entry: Version | None
+) -> list[Request]:
+    """Return the requests behind the summary *entry*; none for anything else, nor if unrecorded."""
+    summary = conversation.entry(entry) if entry is not None else None
+    if not isinstance(summary, Compacted | BranchSummarized) or summary.asked is None:
+        return []
+    past = conversations.get(conversation.id, version=summary.asked.version)
+    digests = (step.digest for step in summary.asked.steps)
+    return [Request(*pair) for pair in zip(rebuilt(past, summary), digests, strict=False)]

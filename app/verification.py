@@ -11,17 +11,16 @@ import zlib
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
-from domain.conversation import Conversation
-from domain.events import TOPICS, Entry, MessageAppended, Unrecognised
+from domain.events import TOPICS, Entry, Unrecognised
 from domain.projections.context import PROJECTION
-from domain.projections.digests import Digests
+from domain.projections.proofs import Proof, proofs
 from infrastructure.errors import LogMissingError, StoreError
 from infrastructure.jsonl import disk
 from infrastructure.jsonl.notification_log import MAGIC, RECORD
 from infrastructure.jsonl.store import SUFFIX, TRASH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from app.application import Conversations
     from domain.events import Event, Version
@@ -87,9 +86,10 @@ def verify(conversations: Conversations, conversation_id: UUID) -> Report:
         NewerFormatError: a newer version wrote it.
     """
     checked = _checked(conversations, conversation_id)
-    proofs = list(_proofs(checked.events))
-    findings = [*checked.findings, *checked.named(proof for proof in proofs if proof)]
-    proven = proofs.count(None)
+    found = list(proofs(checked.events))
+    wrong = (_wrong_proof(proof) for proof in found if not proof.holds)
+    findings = [*checked.findings, *checked.named(wrong)]
+    proven = sum(proof.holds for proof in found)
     return Report(
         conversation_id, len(checked.events), checked.size, proven, tuple(_sorted(findings))
     )
@@ -177,34 +177,13 @@ def _of_meaning(events: Iterable[Event]) -> Iterator[_Wrong]:
             entries.add(version)
 
 
-def _proofs(events: Sequence[Event]) -> Iterator[_Wrong | None]:
-    """Yield, for every answer that recorded a digest, None if it is proven, else what is wrong."""
-    answers: dict[Version, list[MessageAppended]] = {}
-    for event in events:
-        if isinstance(event, MessageAppended) and event.request_digest is not None:
-            answers.setdefault(event.request_version or 0, []).append(event)
-    if not events:
-        return
-    talk = Conversation.blank(events[0].originator_id, events[0].timestamp)
-    digests = Digests(talk)
-    for event in events:
-        talk.fold(event)
-        for answer in answers.pop(event.originator_version, ()):
-            yield _proof(answer, digests.of(talk.leaf))
-    for orphans in answers.values():
-        for answer in orphans:
-            yield _proof(answer, None)
-
-
-def _proof(answer: MessageAppended, computed: str | None) -> _Wrong | None:
-    """Compare the digest that *answer* recorded with the one *computed* from the log, if it is."""
-    version, written_by = answer.originator_version, answer.projection
-    if computed == answer.request_digest:
-        return None
-    if computed is None:
+def _wrong_proof(proof: Proof) -> _Wrong:
+    """Say what is wrong with a request that is not proven."""
+    version = proof.answer.originator_version
+    if proof.computed is None:
         return version, "request", "the version that its request was made from is missing"
-    if written_by not in (None, PROJECTION):
-        what = f"its request was projected by {written_by!r} and would now differ"
+    if proof.projection not in (None, PROJECTION):
+        what = f"its request was projected by {proof.projection!r} and would now differ"
         return version, "projection", f"{what} (this program has {PROJECTION})"
     return version, "request", "the request that it answers cannot be rebuilt: the digest differs"
 

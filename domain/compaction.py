@@ -14,22 +14,19 @@ import msgspec
 
 from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
 from domain.projections.context import context, live_entries
-from domain.raw_messages import result_text
+from domain.text import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Sequence
 
     from domain.conversation import Conversation
     from domain.events import Version
-    from domain.limits import Room
-    from domain.raw_messages import Json, JsonObject
+    from domain.raw_messages import Json
 
 _BYTES_PER_TOKEN = 4
 _IMAGE_TOKENS = 1_600
 _TOKENS_AROUND = 16  # what a message is wrapped in, and remarks that the projection adds
-_LONGEST_RESULT = 2_000
 _LONGEST_QUOTE = 8_000
-_WORDS_AROUND = 700
 _CUT_SHORT = ("interrupted", "failed")
 _FILES = re.compile(r"^- (read|changed): `(.+)`$", re.MULTILINE)
 _QUOTE_HEADING = "## The user's request, word for word"
@@ -104,41 +101,71 @@ class Cut(NamedTuple):
 
 def find_cut(conversation: Conversation, keep: int) -> Cut | None:
     """Return where to cut so that at least *keep* tokens stay; None if there is nothing to cut."""
-    entries = live_entries(conversation, conversation.leaf)
-    previous = None
-    if entries and isinstance(entries[0], Compacted):
-        previous, entries = entries[0], entries[1:]
-    index = _first_kept(entries, keep)
+    previous, entries = _after_summary(conversation, conversation.leaf)
+    index = _first_kept(entries, keep, is_open=bool(conversation.open_calls()))
     if index is None:
         return None
-    turn_began = index
-    while turn_began > 0 and not _is_prompt(entries[turn_began]):
-        turn_began -= 1
-    if not _is_prompt(entries[turn_began]):
-        turn_began = index
-    if turn_began == index - 1 > 0 and entry_tokens(entries[turn_began]) <= keep:
-        index = turn_began  # the prompt alone is no turn to split
+    turn = _turn_began(entries, index)
+    if turn == index - 1 > 0 and entry_tokens(entries[turn]) <= keep:
+        index = turn  # the prompt alone is no turn to split
+    return _cut(previous, entries, index)
+
+
+def cut_at(conversation: Conversation, leaf: Version, first_kept: Version | None) -> Cut:
+    """Return the cut that kept the path to *leaf* from *first_kept* on; nothing, for None.
+
+    Raises:
+        UnknownEntryError: *leaf* is not an entry.
+    """
+    previous, entries = _after_summary(conversation, leaf)
+    kept = (n for n, entry in enumerate(entries) if entry.originator_version == first_kept)
+    return _cut(previous, entries, next(kept, len(entries)))
+
+
+def _after_summary(
+    conversation: Conversation, leaf: Version | None
+) -> tuple[Compacted | None, list[Entry]]:
+    """Return the live entries of the path to *leaf*, the summary that they begin with apart."""
+    entries = live_entries(conversation, leaf)
+    if entries and isinstance(entries[0], Compacted):
+        return entries[0], entries[1:]
+    return None, entries
+
+
+def _cut(previous: Compacted | None, entries: Sequence[Entry], index: int) -> Cut:
+    turn = _turn_began(entries, index) if index < len(entries) else index
     return Cut(
         previous=previous,
-        history=tuple(entries[:turn_began]),
-        turn=tuple(entries[turn_began:index]),
-        first_kept=entries[index].originator_version,
+        history=tuple(entries[:turn]),
+        turn=tuple(entries[turn:index]),
+        first_kept=entries[index].originator_version if index < len(entries) else 0,
     )
 
 
-def _first_kept(entries: Sequence[Entry], keep: int) -> int | None:
-    """Return the index of the newest entry from which on *keep* tokens stay and pairs are whole."""
+def _turn_began(entries: Sequence[Entry], index: int) -> int:
+    """Return where the turn began that goes on at *index*; *index* itself, if that is not here."""
+    began = index
+    while began > 0 and not _is_prompt(entries[began]):
+        began -= 1
+    return began if _is_prompt(entries[began]) else index
+
+
+def _first_kept(entries: Sequence[Entry], keep: int, *, is_open: bool) -> int | None:
+    """Return the index of the newest entry from which on *keep* tokens stay and pairs are whole.
+
+    No call is cut off from a result of it, wherever that stands, nor, while calls are open, from
+    one that is still to come.
+    """
     kept = 0
     for index in range(len(entries) - 1, 0, -1):
-        kept += entry_tokens(entries[index])
-        if kept >= keep and _may_begin(entries[index]):
+        entry = entries[index]
+        kept += entry_tokens(entry)
+        if isinstance(entry, MessageAppended):
+            said = entry.said
+            is_open = said.role != "assistant" and (is_open or bool(said.tool_results))
+        if kept >= keep and not is_open:
             return index
     return None
-
-
-def _may_begin(entry: Entry) -> bool:
-    """Whether the kept part may begin here: not with the results of calls that are cut off."""
-    return not (isinstance(entry, MessageAppended) and entry.said.tool_results)
 
 
 def _is_prompt(entry: Entry) -> bool:
@@ -146,116 +173,6 @@ def _is_prompt(entry: Entry) -> bool:
         return False
     said = entry.said
     return said.role == "user" and not said.tool_results
-
-
-# -- what to ask for ---------------------------------------------------------------------------
-
-_SYSTEM = (
-    "You summarise conversations between a user and a coding agent, so that the agent can go on "
-    "from your summary alone. You do not continue the conversation and you call no tools: you "
-    "write the summary and nothing else."
-)
-_HEADINGS = """\
-Use exactly these headings, and short points under each:
-## Goal
-## Constraints
-## Progress
-## Decisions
-## Next steps
-## Files
-Keep names, paths, numbers and error messages exact. Under Progress tell what is done, what is \
-under way and what is blocked."""
-
-
-def summary_requests(
-    entries: Sequence[Entry],
-    *,
-    model: str,
-    room: Room,
-    previous: str,
-    focus: str = "",
-    is_turn: bool = False,
-) -> Generator[JsonObject, str, None]:
-    """Yield the request bodies that summarise *entries* piece by piece; each fits the window.
-
-    Send the summary that one yields back in (``send``) as the previous summary of the next.
-    """
-    # Beside the piece there are the previous summary, the words around both, and the answer.
-    for piece in _pieces(entries, room.limit - 2 * room.summary - _WORDS_AROUND):
-        parts = ["Summarise this conversation" + (" so far, within one turn." if is_turn else ".")]
-        if previous:
-            parts.append(
-                "There is a summary of what came before. Update it: keep what still holds, add "
-                f"what is new.\n<summary>\n{previous}\n</summary>"
-            )
-        parts += [f"<conversation>\n{piece}\n</conversation>", _HEADINGS]
-        if focus:
-            parts.append(f"Pay special attention to: {_shortened(focus, _LONGEST_RESULT)}")
-        text = "\n\n".join(parts)
-        answered = yield {
-            "model": model,
-            "max_tokens": room.summary,
-            "system": _SYSTEM,
-            "messages": [{"role": "user", "content": [{"type": "text", "text": text}]}],
-            "stream": True,
-        }
-        previous = answered or previous
-
-
-def _pieces(entries: Sequence[Entry], tokens: int) -> Iterator[str]:
-    """Yield *entries* as text, in pieces of at most about *tokens* tokens."""
-    most = max(tokens * 3, 400)  # three bytes a token: safer than the estimate, for any script
-    piece: list[str] = []
-    size = 0
-    for entry in entries:
-        text = _shortened(_as_text(entry), most)
-        length = len(text.encode())
-        if piece and size + length > most:
-            yield "\n".join(piece)
-            piece, size = [], 0
-        if text:
-            piece.append(text)
-            size += length
-    if piece:
-        yield "\n".join(piece)
-
-
-def _as_text(entry: Entry) -> str:
-    match entry:
-        case MessageAppended():
-            role, blocks = entry.said
-            who = "[Assistant]" if role == "assistant" else "[User]"
-            return "\n".join(line for raw in blocks if (line := _block_as_text(who, raw)))
-        case BranchSummarized(summary=summary):
-            return f"[Summary of a branch] {summary}"
-        case NoteAppended(content=content, visible=True):
-            return f"[Note] {content}"
-        case _:
-            return ""
-
-
-def _block_as_text(who: str, raw: Json) -> str:
-    match raw:
-        case {"type": "text", "text": str(text)} if text.strip():
-            return f"{who} {text}"
-        case {"type": "tool_use", "id": str(), "name": str(name), "input": dict(arguments)}:
-            shown = msgspec.json.encode(arguments).decode()
-            return f"[Tool call] {name} {_shortened(shown, _LONGEST_RESULT)}"
-        case {"type": "tool_result", "tool_use_id": str()}:
-            text = result_text(raw.get("content"))
-            return f"[Tool result] {_shortened(text, _LONGEST_RESULT)}"
-        case _:
-            return ""
-
-
-def _shortened(text: str, most: int) -> str:
-    """Return *text* in at most about *most* bytes: its beginning and its end."""
-    raw = text.encode()
-    if len(raw) <= most:
-        return text
-    half = most // 2
-    head, tail = raw[:half].decode(errors="ignore"), raw[-half:].decode(errors="ignore")
-    return f"{head}\n[… {len(raw) - 2 * half:,} bytes left out …]\n{tail}"
 
 
 # -- the summary -------------------------------------------------------------------------------
@@ -289,7 +206,7 @@ def _quote(cut: Cut) -> str:
     if cut.turn:
         prompt = cut.turn[0]
         assert isinstance(prompt, MessageAppended)
-        return f"[User] {_shortened(prompt.said.text, _LONGEST_QUOTE)}"
+        return f"[User] {shortened(prompt.said.text, _LONGEST_QUOTE)}"
     if cut.previous is None or any(map(_is_prompt, cut.history)):
         return ""
     return cut.previous.summary.partition(_QUOTE_HEADING)[2].partition(_FILES_HEADING)[0].strip()

@@ -738,6 +738,7 @@ class Conversation(BaseAggregate[UUID]):
         *,
         model: str | None = None,
         usage: JsonObject | None = None,
+        asked: events.SummaryRequests | None = None,
     ) -> None:
         """Move the leaf to *target*, and say there what happened on the branch that was left.
 
@@ -754,6 +755,7 @@ class Conversation(BaseAggregate[UUID]):
             summary=valid(summary),
             model=model,
             usage=valid_json(usage),
+            asked=asked,
         )
 
     def compact(
@@ -765,6 +767,7 @@ class Conversation(BaseAggregate[UUID]):
         reason: str,
         model: str | None = None,
         usage: JsonObject | None = None,
+        asked: events.SummaryRequests | None = None,
     ) -> None:
         """Let *summary* stand for everything on the path before the entry *first_kept*.
 
@@ -784,9 +787,17 @@ class Conversation(BaseAggregate[UUID]):
             model=model,
             usage=valid_json(usage),
             reason=reason,
+            asked=asked,
         )
 
-    def carry_over(self, source: Conversation, summary: str, first_kept: Version) -> None:
+    def carry_over(
+        self,
+        source: Conversation,
+        summary: str,
+        first_kept: Version,
+        *,
+        usage: JsonObject | None = None,
+    ) -> None:
         """Begin, in a new conversation, from a summary of *source* and its path from *first_kept*.
 
         The huge log can be left behind: this one needs nothing of it, and says where it is from.
@@ -795,7 +806,14 @@ class Conversation(BaseAggregate[UUID]):
             UnknownEntryError: *first_kept* is not on the path of *source*.
         """
         kept = source._path_from(first_kept)
-        self._append(events.Compacted, summary=valid(summary), first_kept=None, reason="rotation")
+        self._append(
+            events.Compacted,
+            summary=valid(summary),
+            first_kept=None,
+            model=source.model,
+            usage=valid_json(usage),
+            reason="rotation",
+        )
         for entry in kept:
             match entry:
                 case MessageAppended(message=message, model=model, stop_reason=stop_reason):

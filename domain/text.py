@@ -80,3 +80,13 @@ def decoded(raw: bytes | msgspec.Raw) -> Any:
             return valid_json(json.loads(bytes(raw).decode("utf-8", "replace"), strict=False))
         except (ValueError, RecursionError):
             return None
+
+
+def shortened(text: str, most: int) -> str:
+    """Return *text* in at most about *most* bytes: its beginning and its end."""
+    raw = text.encode()
+    if len(raw) <= most:
+        return text
+    half = most // 2
+    head, tail = raw[:half].decode(errors="ignore"), raw[-half:].decode(errors="ignore")
+    return f"{head}\n[… {len(raw) - 2 * half:,} bytes left out …]\n{tail}"

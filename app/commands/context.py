@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,9 +12,12 @@ from app import bootstrap, references
 from app.damage import say_damage
 from app.i18n import _
 from app.repl.plain import plain
-from app.requests import request_for
+from app.requests import request_for, summary_requests_for
 from app.settings import settings
 from domain.canonical import canonical, digest
+
+if TYPE_CHECKING:
+    from domain.raw_messages import JsonObject
 
 
 @click.command("context")
@@ -29,16 +33,23 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
         version = None
         if entry is not None:
             version = references.entry_version(conversation, entry)
-        request = request_for(conversations, conversation, version)
+        requests = summary_requests_for(conversations, conversation, version)
+        if not requests:
+            requests = [request_for(conversations, conversation, version)]
         say_damage(conversations, conversation_id)
-    if as_json:
-        body = canonical(request.body)
-        # Byte for byte for programs; a person's terminal gets no control characters.
-        click.echo(plain(body.decode()) if sys.stdout.isatty() else body)
-    else:
-        click.echo(plain(json.dumps(request.body, ensure_ascii=False, indent=2)))
-    if request.recorded_digest not in (None, digest(request.body)):
+    for request in requests:
+        _print(request.body, as_json=as_json)
+    if any(request.recorded_digest not in (None, digest(request.body)) for request in requests):
         click.echo(
             _("leftfold: this is NOT the request that was sent: its digest differs"), err=True
         )
         raise SystemExit(1)
+
+
+def _print(body: JsonObject, *, as_json: bool) -> None:
+    if not as_json:
+        click.echo(plain(json.dumps(body, ensure_ascii=False, indent=2)))
+        return
+    line = canonical(body)
+    # Byte for byte for programs; a person's terminal gets no control characters.
+    click.echo(plain(line.decode()) if sys.stdout.isatty() else line)

@@ -382,7 +382,12 @@ async def _label(repl: Repl, arguments: str) -> None:
 async def _compact(repl: Repl, arguments: str) -> None:
     _recorded(repl)
     if not await repl.compactor.compact(reason="manual", focus=arguments):
-        repl.say(_("There is nothing to compact yet."))
+        said = _(
+            "There is nothing to compact yet: the last {keep:,} tokens or so are kept as they "
+            "are, and the conversation has about {tokens:,}."
+        )
+        tokens = context_tokens(repl.at_hand.conversation)
+        repl.say(said.format(keep=repl.compactor.keep, tokens=tokens))
 
 
 async def _copy(repl: Repl, arguments: str) -> None:

@@ -310,8 +310,13 @@ def _introduce(turn: _Turn) -> list[Json]:
     return _text(turn.say(_USAGE_ENGLISH, _USAGE_CHINESE))
 
 
-def _summarise(_turn: _Turn, match: re.Match[str]) -> list[Json]:
+def _summarise(turn: _Turn, match: re.Match[str]) -> list[Json]:
+    """Quote what was asked, and which files: in the prompt, else in the messages before it."""
     text = match["text"]
+    if "[User]" not in text and len(turn.prompts) > 1:
+        earlier = [quoted for prompt in turn.prompts[:-1] for quoted in _quotable(prompt)]
+        lines = [f"[User] {_quote(prompt)}" for prompt in earlier]
+        text = "\n".join([*lines, _canonical(turn.request["messages"][:-1])])
     asked = list(dict.fromkeys(re.findall(r"(?m)^[ \t>-]*(\[User\].*?)[ \t]*$", text)))
     paths = dict.fromkeys(re.findall(r'"path"\s*:\s*"([^"\n]+)"', text))
     unknown = ["Unknown: the offline model quotes, it does not understand."]

@@ -89,7 +89,7 @@ def test_nothing_is_deleted_and_the_tree_can_go_back(desk):
 )
 def test_a_bad_summary_is_refused_and_nothing_changes(desk, bad):
     before = desk.talk.version
-    desk.server.add(bad)
+    desk.server.add(bad, bad)  # asked at the end of the conversation's request, then in pieces
 
     async def compact():
         try:

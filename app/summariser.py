@@ -1,0 +1,133 @@
+"""Asks the model for summaries: at the end of its own request where that fits, else in pieces.
+
+Only a whole summary is taken; what it was asked with is handed back, to be recorded and proven.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.i18n import _
+from domain.answer import Answer
+from domain.canonical import digest
+from domain.compaction import context_tokens, estimate
+from domain.events import SummaryRequests, SummaryStep
+from domain.projections.context import PROJECTION
+from domain.projections.summaries import summary_requests, whole_request
+from domain.projections.usage import added
+from infrastructure.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from app.ports import Model, Screen
+    from domain.conversation import Conversation
+    from domain.events import Version
+    from domain.projections.summaries import Subject
+    from domain.raw_messages import JsonObject
+
+MAX_REFUSALS = 6
+"""How often limits are learned from refusals of one summary."""
+
+
+class Summariser:
+    """Gets summaries from *model*.
+
+    *window* tells how many tokens it takes in; *learn* takes a limit from a refusal, and says
+    whether it is news.
+
+    Attributes:
+        unrecorded: What summaries have used, good or not, that no event accounts for yet.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        screen: Screen,
+        *,
+        window: Callable[[], int],
+        learn: Callable[[ModelError], bool],
+    ) -> None:
+        self._model = model
+        self._screen = screen
+        self._window = window
+        self._learn = learn
+        self.unrecorded: JsonObject = {}
+
+    async def summarise(
+        self, talk: Conversation, subject: Subject, *, focus: str, may_be_whole: bool = True
+    ) -> tuple[str, str, SummaryRequests]:
+        """Return summaries of the past and of the turn in *subject*, and what they were asked with.
+
+        Raises:
+            ModelError: there was no good summary.
+        """
+        leaf = talk.leaf or 0
+        is_whole = may_be_whole and self._fits_whole(talk, leaf, subject, focus)
+        refusals = 0
+        while True:
+            try:
+                return await self._drive(talk, leaf, subject, focus, is_whole=is_whole)
+            except ModelError as problem:
+                refusals += 1
+                may_shrink = refusals <= MAX_REFUSALS and self._learn(problem)
+                is_its_form = problem.kind == "no_summary" or problem.is_unexplained
+                if not may_shrink and not (is_whole and (is_its_form or problem.is_overflow)):
+                    raise
+                is_whole = False
+
+    def _fits_whole(self, talk: Conversation, leaf: Version, subject: Subject, focus: str) -> bool:
+        window = self._window()
+        body = whole_request(talk, leaf, subject, window=window, focus=focus)
+        question = estimate(body["messages"][-1]["content"][-1])
+        return context_tokens(talk) + question + int(body["max_tokens"]) <= window
+
+    async def _drive(
+        self, talk: Conversation, leaf: Version, subject: Subject, focus: str, *, is_whole: bool
+    ) -> tuple[str, str, SummaryRequests]:
+        """Ask step by step; each answer is part of the next request."""
+        version, window = talk.version, self._window()
+        requests = summary_requests(
+            talk, leaf, subject, window=window, focus=focus, is_whole=is_whole
+        )
+        steps: list[SummaryStep] = []
+        answer: str | None = None
+        while True:
+            try:
+                request = next(requests) if answer is None else requests.send(answer)
+            except StopIteration as end:
+                past, turn = end.value
+                break
+            answer = await self._ask(request)
+            steps.append(SummaryStep(digest(request), answer))
+        if steps:
+            steps[-1] = SummaryStep(steps[-1].digest)  # no request holds the last answer
+        asked = SummaryRequests(
+            version=version,
+            leaf=leaf,
+            window=window,
+            projection=PROJECTION,
+            steps=tuple(steps),
+            focus=focus,
+            is_whole=is_whole,
+        )
+        return past, turn, asked
+
+    async def _ask(self, request: JsonObject) -> str:
+        """Return the summary that the model writes; refuse one that is cut off, empty or a call."""
+        answer = Answer()
+        try:
+            async for event in self._model.stream(request):
+                if event["type"] == "retry":  # the summary itself is not for the screen
+                    self._screen.streamed(event)
+                    self.unrecorded, answer = added(self.unrecorded, answer.usage), Answer()
+                answer.apply(event)
+        finally:
+            self.unrecorded = added(self.unrecorded, answer.usage)
+        text = "\n".join(raw["text"] for raw in answer.content if raw.get("type") == "text")
+        if answer.stop_reason != "end_turn" or not text.strip():
+            message = _("the model wrote no whole summary ({reason}); nothing changed").format(
+                reason=answer.stop_reason
+            )
+            raise ModelError(message, kind="no_summary")
+        return text.strip()

@@ -1,0 +1,189 @@
+"""Requests for summaries are requests too: recorded, proven, shown, and cheap where that is possible."""
+
+import asyncio
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from app.application import Conversations
+from app.cli import leftfold
+from app.requests import summary_requests_for
+from app.verification import verify
+from domain.canonical import canonical
+from domain.compaction import find_cut
+from domain.events import BranchSummarized, Compacted, LimitsLearned
+from domain.projections.proofs import proofs
+from tests import builders as b
+from tests.api_rules import prefix_violations
+from tests.app.doubles import Desk
+from tests.server import ScriptedServer, call, overflow, reply
+
+LONG = "word " * 1200  # about 1,500 tokens
+SUMMARY = "## Goal\n- notes"
+
+
+@pytest.fixture
+def conversations(home):
+    with Conversations({"LEFTFOLD_DURABILITY": "os"}) as application:
+        yield application
+
+
+@pytest.fixture
+def server():
+    with ScriptedServer([reply(f"Noted {n}. {LONG}") for n in range(3)]) as server:
+        yield server
+
+
+@pytest.fixture
+def desk(conversations, server, tmp_path):
+    desk = Desk(conversations, server, tmp_path)
+    desk.server = server
+    asyncio.run(desk.say(*[f"Note number {n}" for n in range(3)]))
+    return desk
+
+
+def is_question(request):
+    return "Summarise this" in str(request["messages"][-1]["content"][-1])
+
+
+def do(desk, work):
+    async def session():
+        try:
+            return await work
+        finally:
+            await desk.model.close()
+
+    return asyncio.run(session())
+
+
+def compact(desk, *, window=200_000, **more):
+    desk.compactor._window_of = lambda _: window
+    return do(desk, desk.compactor.compact(**({"reason": "manual", "keep": 1} | more)))
+
+
+def summary_of(desk):
+    kinds = (Compacted, BranchSummarized)
+    return [e for e in desk.talk.entries.values() if isinstance(e, kinds)][-1]
+
+
+def shown(conversations, desk):
+    entry = summary_of(desk).originator_version
+    return [r.body for r in summary_requests_for(conversations, desk.talk, entry)]
+
+
+def test_a_summary_shares_the_prefix_of_the_conversation_where_it_fits(desk, conversations):
+    last = desk.server.requests[-1].json
+    desk.server.add(reply(SUMMARY))
+    assert compact(desk, focus="the numbers")
+
+    [sent] = [r.json for r in desk.server.requests[3:]]
+    assert is_question(sent)
+    assert "the numbers" in str(sent["messages"][-1])
+    assert prefix_violations(last, sent) == []
+    assert summary_of(desk).summary.startswith(SUMMARY)
+
+
+@pytest.mark.parametrize("window", [200_000, 4_000])
+@pytest.mark.parametrize("how", ["compact", "leave_branch"])
+def test_each_request_for_a_summary_is_recorded_proven_and_shown(desk, conversations, window, how):
+    desk.server.add(*[reply(SUMMARY)] * 9)
+    if how == "compact":
+        compact(desk, window=window, focus="all")
+    else:
+        desk.compactor._window_of = lambda _: window
+        talk = desk.talk
+        target = talk.messages()[1].originator_version
+        left = [e for e in talk.path(talk.leaf) if e.originator_version > target]
+        do(desk, desk.compactor.leave_branch(target, left, focus="all"))
+
+    sent = [r.json for r in desk.server.requests[3:]]
+    assert len(sent) == 1 if window > 100_000 else len(sent) > 1
+    assert shown(conversations, desk) == sent
+    report = verify(conversations, desk.talk.id)
+    assert report.is_clean
+    assert report.requests_proven == 3 + len(sent)
+
+
+def test_the_command_shows_every_request_behind_a_summary(desk, conversations):
+    desk.server.add(*[reply(SUMMARY)] * 9)
+    compact(desk, window=4_000)
+    store = str(conversations.store.path)
+    conversations.store.close()
+    entry = summary_of(desk).originator_version
+    result = CliRunner().invoke(
+        leftfold, ["--store", store, "context", f"{desk.talk.id}@{entry}", "--json"]
+    )
+
+    sent = [canonical(r.json) for r in desk.server.requests[3:]]
+    assert result.stdout.encode().splitlines() == sent
+
+
+def test_what_was_changed_in_a_log_unproves_the_summary_that_it_went_into(desk, conversations):
+    desk.server.add(*[reply(SUMMARY)] * 9)
+    compact(desk, window=4_000)
+    events = list(conversations.events_of(desk.talk.id))
+    assert all(proof.holds for proof in proofs(events))
+
+    place, event = next((n, e) for n, e in enumerate(events) if isinstance(e, Compacted))
+    steps = event.asked.steps
+    forged = (msgspec.structs.replace(steps[0], answer="another"), *steps[1:])
+    asked = msgspec.structs.replace(event.asked, steps=forged)
+    events[place] = msgspec.structs.replace(event, asked=asked)
+    held = [proof.holds for proof in proofs(events) if isinstance(proof.answer, Compacted)]
+    assert held[0]
+    assert not held[1]
+
+
+def test_a_model_that_calls_a_tool_in_place_of_a_summary_is_asked_without_tools(
+    desk, conversations
+):
+    usage = {"input_tokens": 100, "output_tokens": 1}
+    desk.server.add(reply(call("bash", command="ls"), usage=usage), reply(SUMMARY, usage=usage))
+    assert compact(desk)
+
+    asked_with_tools, asked = (r.json for r in desk.server.requests[3:])
+    assert "tools" in asked_with_tools
+    assert "tools" not in asked
+    assert summary_of(desk).usage["input_tokens"] == 200
+    assert shown(conversations, desk) == [asked]
+
+
+def test_a_summary_that_overflows_is_made_in_pieces_that_fit(desk, conversations):
+    def small(request):
+        if len(str(request)) // 4 > 3_000:
+            return overflow("maximum context length is 4096 tokens")
+        return reply(SUMMARY)
+
+    desk.server.add(*[small] * 12)
+    assert compact(desk)
+
+    facts = conversations.events_of(desk.talk.id)
+    learned = [f.context_window for f in facts if isinstance(f, LimitsLearned)]
+    assert learned == [4096]
+    assert len(summary_of(desk).asked.steps) > 1
+    assert verify(conversations, desk.talk.id).is_clean
+
+
+# -- where to cut --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keep", [1, 20, 40, 60, 80])
+def test_no_cut_separates_a_call_from_its_result_wherever_that_stands(keep):
+    """A note stands between two results: to begin with it would lose the call of the second."""
+    talk = b.conversation(
+        b.model(), b.user("go"), b.assistant("first"), b.user("and"),
+        b.assistant(b.tool_use("a"), b.tool_use("b")), b.result("a"), b.note("!ls: x"), b.result("b"),
+        b.user("more"),
+    )  # fmt: skip
+    cut = find_cut(talk, keep)
+
+    assert cut is None or cut.first_kept <= 5 or cut.first_kept > 8
+
+
+def test_no_cut_separates_an_open_call_from_a_result_that_is_still_to_come():
+    talk = b.conversation(
+        b.model(), b.user("go"), b.assistant(b.tool_use("a"), b.tool_use("b")), b.note("!ls: x")
+    )
+
+    assert find_cut(talk, 1).first_kept == 3
