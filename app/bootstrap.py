@@ -10,7 +10,7 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eventsourcing.persistence import InfrastructureFactoryError
 from eventsourcing.utils import TopicError
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from app.ports import Approver, Model, Screen
     from app.settings import Settings
     from domain.raw_messages import JsonObject
+    from infrastructure.tools.toolbox import Toolbox
 
 PROGRAM, VERSION = "leftfold", "0.1.0"
 OFFLINE_MODEL = "offline"
@@ -188,26 +189,9 @@ class Workshop:
         from app.tool_calls import ToolCalls  # noqa: PLC0415
         from app.turn_limits import TurnLimits  # noqa: PLC0415
         from app.watched_model import WatchedModel  # noqa: PLC0415
-        from infrastructure.tools import TOOLS  # noqa: PLC0415
-        from infrastructure.tools.toolbox import Toolbox  # noqa: PLC0415
 
         self.hold(at_hand.id)
-        cwd = working_directory(at_hand.conversation, self.settings.cwd)
-        toolbox = Toolbox(
-            cwd=Path(cwd),
-            side_files=self.settings.home / "outputs" / str(at_hand.id),
-            tools=[tool for tool in TOOLS if tool.name in self.settings.tools],
-        )
-
-        def prepare(talk: Conversation) -> None:
-            system = instructions.system_prompt(
-                cwd,
-                instructions.context_files(self.settings.home, cwd),
-                replacement=self.settings.system_prompt,
-                addition=self.settings.append_system_prompt,
-            )
-            talk.change_instructions(system, toolbox.definitions())
-
+        toolbox = self._toolbox(at_hand.conversation)
         return Agent(
             at_hand,
             compactor=self.compactor(at_hand, screen),
@@ -215,9 +199,43 @@ class Workshop:
             limits=TurnLimits(self.settings.max_requests, self.settings.max_cost, _cost),
             tool_calls=ToolCalls(at_hand, toolbox, approver, screen, cwd=cwd),
             screen=screen,
-            prepare=prepare,
+            prepare=partial(self._instruct, toolbox=toolbox),
             attach=attach or nothing,
         )
+
+    def _toolbox(self, talk: Conversation) -> Toolbox:
+        from infrastructure.tools import TOOLS  # noqa: PLC0415
+        from infrastructure.tools.toolbox import Toolbox  # noqa: PLC0415
+
+        return Toolbox(
+            cwd=Path(working_directory(talk, self.settings.cwd)),
+            side_files=self.settings.home / "outputs" / str(talk.id),
+            tools=[tool for tool in TOOLS if tool.name in self.settings.tools],
+        )
+
+    def _instruct(self, talk: Conversation, toolbox: Toolbox) -> None:
+        """Record the system prompt and the tools in *talk*, if they are not as they were."""
+        cwd = working_directory(talk, self.settings.cwd)
+        system = instructions.system_prompt(
+            cwd,
+            instructions.context_files(self.settings.home, cwd),
+            replacement=self.settings.system_prompt,
+            addition=self.settings.append_system_prompt,
+        )
+        talk.change_instructions(system, toolbox.definitions())
+
+    def foreseen(self, talk: Conversation) -> Conversation:
+        """Return a copy of *talk* with the instructions that its next request has."""
+        if talk.pending_events:
+            copy = Conversation.blank(talk.id, talk.created_on)
+            pending: list[Any] = list(talk.pending_events)
+            for event in pending:
+                copy.fold(event)
+        else:
+            copy = self.conversations.get(talk.id, version=talk.version)
+        if copy.instructions is None:
+            self._instruct(copy, self._toolbox(copy))
+        return copy
 
     def compactor(self, at_hand: OpenConversation, screen: Screen) -> Compactor:
         """Return what makes room in the conversation at hand."""

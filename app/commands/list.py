@@ -11,7 +11,8 @@ from app.damage import QUICK, say_damage
 from app.errors import UnreadableConversationError, kind_of
 from app.i18n import _
 from app.outputs import Listed, Problem, Unreadable, utc, write
-from app.repl.plain import plain
+from app.repl.console import room
+from app.repl.plain import fitted, plain
 from app.settings import settings
 from domain.projections.catalogue import row as row_of
 from infrastructure.errors import StoreError
@@ -113,7 +114,8 @@ def command(store: str | None, *, as_json: bool, **selection: Unpack[Selection])
 def _line(row: Row, *, everywhere: bool) -> str:
     when = row.updated.astimezone().strftime("%Y-%m-%d %H:%M")
     where = f"  {plain(row.cwd or '?')}" if everywhere else ""
-    return f"{row.id}  {when}  {row.events:5}{where}  {plain(row.title)}"
+    line = f"{row.id}  {when}  {row.events:5}{where}  {plain(row.title)}"
+    return fitted(line, room() or len(line) * 2)
 
 
 def _output(row: Row, damage: Damage | UnsetType) -> Listed:

@@ -12,7 +12,8 @@ from app import bootstrap, references
 from app.damage import say_damage
 from app.errors import UnreadableConversationError
 from app.outputs import Damaged, LoggedEvent, utc, write
-from app.repl.plain import plain
+from app.repl.console import room
+from app.repl.plain import fitted, plain
 from app.settings import settings
 from domain.events import Event, MessageAppended, Unrecognised
 from domain.raw_messages import result_text
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
     from app.application import Conversations
 
-_WIDTH = 100
+_LONGEST = 2_000
+"""Cells of a line that nobody sees on a screen: what a tool printed may be long."""
 
 
 @click.command("log")
@@ -46,7 +48,7 @@ def command(store: str | None, *, reference: str, follow: bool, since: int, as_j
         if follow:
             events = _following(conversations, conversation_id, since)
         for event in events:
-            write(as_output(event)) if as_json else click.echo(as_line(event))
+            write(as_output(event)) if as_json else click.echo(as_line(event, room()))
 
 
 def _following(conversations: Conversations, conversation_id: UUID, since: int) -> Iterator[Event]:
@@ -85,12 +87,12 @@ def _state(event: Event) -> dict[str, Any]:
     return state
 
 
-def as_line(event: Event) -> str:
-    """Return an event as one line for people: version, time, topic, the gist."""
+def as_line(event: Event, width: int | None = None) -> str:
+    """Return an event as one line for people, of *width* cells at most: when, what, the gist."""
     when = event.timestamp.astimezone().strftime("%H:%M:%S")
     topic = event.topic if isinstance(event, Unrecognised) else event.TOPIC
     line = f"{event.originator_version:6}  {when}  {topic:20}  {_gist(event)}"
-    return plain(" ".join(line.split("\n")))[: _WIDTH + 40]
+    return fitted(" ".join(plain(line).splitlines()).expandtabs(1), width or _LONGEST)
 
 
 def _gist(event: Event) -> str:
@@ -99,10 +101,13 @@ def _gist(event: Event) -> str:
             return f"({reason})"
         case MessageAppended():
             said = event.said
-            calls = [f"{call['name']} {json.dumps(call['input'])}" for call in said.tool_uses]
+            calls = [
+                f"{call['name']} {json.dumps(call['input'], ensure_ascii=False)}"
+                for call in said.tool_uses
+            ]
             results = [f"→ {result_text(found.get('content'))}" for found in said.tool_results]
-            return f"{said.role}: " + " · ".join([said.text, *calls, *results]).strip(" ·")[:_WIDTH]
+            return f"{said.role}: " + " · ".join([said.text, *calls, *results]).strip(" ·")
         case _:
             state = _state(event)
             state.pop("timestamp", None)
-            return json.dumps(state, ensure_ascii=False)[:_WIDTH]
+            return json.dumps(state, ensure_ascii=False)

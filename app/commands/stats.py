@@ -13,7 +13,9 @@ from app.damage import say_damage
 from app.errors import AppError, UsageError
 from app.i18n import _
 from app.outputs import Statistics, write
-from app.repl.plain import plain
+from app.repl.columns import columns
+from app.repl.console import room
+from app.repl.plain import cells, plain
 from app.settings import settings
 from domain import tree
 from domain.projections.usage import by_model, own_entries, usage_of
@@ -60,7 +62,7 @@ def command(
 def _show(conversations: Conversations, conversation_id: UUID, *, as_json: bool) -> None:
     found = statistics(conversations.get(conversation_id))
     if not as_json:
-        click.echo(text_of(found))
+        click.echo(text_of(found, room()))
     damage = say_damage(conversations, conversation_id)
     if as_json:
         output = msgspec.convert(found | {"version": found["events"]}, Statistics)
@@ -104,8 +106,8 @@ def _object(used: Usage) -> dict[str, object]:
     }
 
 
-def text_of(found: dict[str, object]) -> str:
-    """Return the statistics of one conversation for people."""
+def text_of(found: dict[str, object], width: int | None = None) -> str:
+    """Return the statistics of one conversation for people: a table, if *width* has room for it."""
     head = f"{found['id']}  {plain(str(found['name'] or ''))}".rstrip()
     lines = [
         head,
@@ -113,29 +115,40 @@ def text_of(found: dict[str, object]) -> str:
             events=found["events"], messages=found["messages"]
         ),
     ]
-    rows: list[tuple[str, object]] = [(_("total"), found["total"])]
+    rows = [(_("total"), found["total"])]
     for group, title in (("models", ""), ("branches", _("branch ending at "))):
         items = found[group]
         assert isinstance(items, dict)
         if group == "models" or len(items) > 1:
             rows += [(f"{title}{name}", used) for name, used in items.items()]
-    return "\n".join([*lines, *(_row(plain(name), used) for name, used in rows)])
+    heads = ["", _("in"), _("out"), _("cached"), _("calls"), _("failed"), _("time"), _("cost")]
+    cells_of = [_row(plain(name), used) for name, used in rows]
+    table = [f"  {line}" for line in columns([heads, *cells_of])]
+    if width is not None and max(map(cells, table)) > width:
+        table = [line for row in cells_of for line in _listed(heads, row)]
+    return "\n".join([*lines, *table])
 
 
-def _row(name: str, used: object) -> str:
+def _listed(heads: list[str], row: list[str]) -> list[str]:
+    """Return a row of the table as lines: its name, and its figures, each with what it is."""
+    name, *figures = row
+    pairs = zip(heads[1:-1], figures, strict=False)
+    return [f"  {name}", "    " + ", ".join([*(f"{a} {b}" for a, b in pairs), figures[-1]])]
+
+
+def _row(name: str, used: object) -> list[str]:
+    """Return what stands in the columns: tokens, the cache's share of them, calls, time, cost."""
     assert isinstance(used, dict)
     tokens, cost, share = used["tokens"], used["cost"], used["cached_share"]
     read = tokens.get("cache_read_input_tokens", 0)
     sent = tokens.get("input_tokens", 0) + read + tokens.get("cache_creation_input_tokens", 0)
-    out = tokens.get("output_tokens", 0)
-    parts = [_("{sent:,} tokens in, {out:,} out").format(sent=sent, out=out)]
-    if share:
-        parts.append(_("{share:.0%} from the cache").format(share=share))
-    parts.append(
-        _("{tool_calls} tool calls ({failed_calls} failed)").format(
-            tool_calls=used["tool_calls"], failed_calls=used["failed_calls"]
-        )
-    )
-    parts.append(f"{used['seconds']:.1f} s")
-    parts.append(_("cost unknown") if cost is None else f"${cost:.4f}")
-    return f"  {name:24} " + ", ".join(parts)
+    return [
+        name,
+        f"{sent:,}",
+        f"{tokens.get('output_tokens', 0):,}",
+        f"{share or 0:.0%}",
+        f"{used['tool_calls']:,}",
+        f"{used['failed_calls']:,}",
+        f"{used['seconds']:.1f} s",
+        _("cost unknown") if cost is None else f"${cost:.4f}",
+    ]

@@ -10,14 +10,14 @@ from app import bootstrap, references
 from app.damage import say_damage
 from app.i18n import _
 from app.outputs import Damaged, TreeEntry, write
-from app.repl.plain import plain
+from app.repl.console import room
+from app.repl.plain import cells, fitted, plain
 from app.settings import settings
 from domain.projections.outline import outline
 
 if TYPE_CHECKING:
     from domain.projections.outline import Row
 
-_WIDTH = 100
 _DEEPEST = 12
 
 
@@ -33,15 +33,14 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
     if damage and as_json:
         write(Damaged(id=talk.id, damage=damage))
     for row in outline(talk):
-        write(TreeEntry(**row._asdict())) if as_json else click.echo(line(row))
+        write(TreeEntry(**row._asdict())) if as_json else click.echo(line(row, width=room()))
 
 
-def line(row: Row, note: str = "") -> str:
-    """Return one row for people, with a *note* before what the entry says."""
+def line(row: Row, note: str = "", *, width: int | None = None) -> str:
+    """Return one row for people, of *width* cells at most: a *note* stands before the words."""
     mark = "·" if row.is_compacted else "●" if row.is_on_path else "○"
     indent = "│ " * min(row.depth, _DEEPEST)
     label = f" [{row.label}]" if row.label else ""
     leaf = _(" ◀ leaf") if row.is_leaf else ""
     text = f"{row.version:6} {indent}{mark} {row.kind:10}{plain(label)}{note} {plain(row.text)}"
-    room = _WIDTH - len(leaf)
-    return (text if len(text) <= room else text[: room - 1] + "…") + leaf
+    return (text if width is None else fitted(text, width - cells(leaf))) + leaf

@@ -27,6 +27,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from app.i18n import _
 from app.repl.colours import prompt_style
+from app.repl.plain import fitted
 from app.repl.suspending import suspend
 
 if TYPE_CHECKING:
@@ -227,13 +228,14 @@ class Chooser(Generic[Value]):
         if not self._shown:
             return FormattedText([("class:dim", _("  (nothing matches)"))])
         parts: list[tuple[str, str]] = []
+        width = get_app().output.get_size().columns - len("▸  ")
         first = self._first_seen()
         seen = self._shown[first : first + self._height().max]
         for number, each in enumerate(seen, first):
             is_here = number == self._place
             end = "\n" if number < first + len(seen) - 1 else ""
             style = "reverse" if is_here else each.style
-            parts.append((style, f"{'▸' if is_here else ' '} {each.text}{end}"))
+            parts.append((style, f"{'▸' if is_here else ' '} {fitted(each.text, width)}{end}"))
         return FormattedText(parts)
 
     def _first_seen(self) -> int:

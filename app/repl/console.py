@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from shutil import get_terminal_size
 from typing import IO, TYPE_CHECKING, TextIO, cast
 
 if TYPE_CHECKING:
@@ -80,6 +81,11 @@ def is_for_people() -> bool:
     return sys.stdout.isatty() or bool(os.environ.get("FORCE_COLOR"))
 
 
+def room() -> int | None:
+    """Return how many cells a line of standard output has; None if that is no terminal."""
+    return get_terminal_size().columns if sys.stdout.isatty() else None
+
+
 def is_fancy(console: Console) -> bool:
     """Whether escape codes may be used on *console*."""
     return console.is_terminal and not console.is_dumb_terminal
@@ -105,12 +111,12 @@ def say(console: Console, text: str, style: StyleType = "") -> None:
     if not is_fancy(console):
         console.out(text, highlight=False)
         return
-    from rich.cells import cell_len  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    said = text.lstrip(" ")
-    indent = " " * min(len(text) - len(said), console.width // 2)
-    if indent and "\n" not in text and cell_len(text) > console.width:
-        lines = Text(said).wrap(console, console.width - len(indent))
-        text = "\n".join(f"{indent}{line.plain.rstrip(' ')}" for line in lines)
-    console.print(Text(text, style=style), highlight=False)
+    from app.repl.wrapping import wrapped  # noqa: PLC0415
+
+    for line in text.split("\n"):
+        said = line.lstrip(" ")
+        indent = " " * min(len(line) - len(said), console.width // 2)
+        for part in wrapped(Text(said), console.width - len(indent)):
+            console.print(Text(f"{indent}{part.plain}", style=style), soft_wrap=True)

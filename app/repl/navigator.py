@@ -114,5 +114,7 @@ async def _label(repl: Repl, talk: Conversation, version: Version) -> None:
 
 def _choice(row: Row, folded: int = 0) -> Choice[Version]:
     note = _(" ⋯ {count:,} folded ⋯").format(count=folded) if folded else ""
+    if row.is_leaf:  # where it is seen, however long the words are
+        note, row = _(" ◀ leaf") + note, row._replace(is_leaf=False)
     is_live = row.is_on_path and not row.is_compacted
     return Choice(row.version, line(row, note), "" if is_live else "class:dim")

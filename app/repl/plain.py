@@ -54,6 +54,11 @@ def fitted(text: str, width: int) -> str:
     return text
 
 
+def cells(text: str) -> int:
+    """Return how many cells of the screen *text*, one plain line, takes."""
+    return len(text) if text.isascii() else sum(map(_cells, text))
+
+
 def _cells(character: str) -> int:
     if combining(character):
         return 0

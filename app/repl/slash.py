@@ -15,6 +15,7 @@ from app.commands.tree import line as tree_line
 from app.i18n import _
 from app.references import conversation_id, entry_version
 from app.repl.banner import about
+from app.repl.columns import columns
 from app.suggestions import nearest
 from domain import tree
 from domain.compaction import context_tokens, entry_tokens, estimate
@@ -26,7 +27,7 @@ from domain.projections.outline import outline
 from domain.raw_messages import result_text
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
     from uuid import UUID
 
     from app.repl.loop import Repl
@@ -188,7 +189,7 @@ async def _log(repl: Repl, arguments: str) -> None:
     while True:
         events = repl.context.workshop.conversations.events_of(repl.at_hand.id, since=shown + 1)
         for event in events:
-            repl.say(as_line(event))
+            repl.say(as_line(event, _width(repl)))
             shown = event.originator_version
         if not arguments or not repl.context.prompts.is_interactive:
             return
@@ -197,7 +198,7 @@ async def _log(repl: Repl, arguments: str) -> None:
 
 
 async def _context(repl: Repl, arguments: str) -> None:
-    talk = repl.at_hand.conversation
+    talk = repl.context.workshop.foreseen(repl.at_hand.conversation)
     request = context(talk, talk.leaf)
     if arguments == "json":
         repl.say(json.dumps(request, ensure_ascii=False, indent=2))
@@ -212,33 +213,34 @@ async def _context(repl: Repl, arguments: str) -> None:
             repl.say(row)
 
 
-def _context_rows(talk: Conversation, request: JsonObject, window: int) -> Iterator[str]:
-    """Yield the parts of a request with about how many tokens they take."""
+def _context_rows(talk: Conversation, request: JsonObject, window: int) -> list[str]:
+    """Return the parts of a request with about how many tokens they take: they add up."""
     live = live_entries(talk, talk.leaf)
-    summary = sum(entry_tokens(entry) for entry in live if isinstance(entry, Compacted))
-    messages = max(estimate(request.get("messages", ())) - summary, 0)
+    summaries = [entry for entry in live if isinstance(entry, Compacted)]
     tools = ", ".join(str(tool.get("name")) for tool in request.get("tools", ()))
-    total = context_tokens(talk)
     on_path = _("{count:,} on the path").format(count=talk.message_count())
+    total = context_tokens(talk)
     share = _("{share:.1%} of {window:,}").format(share=total / window, window=window)
-    rows = [
-        (_("system"), estimate(request.get("system", "")), ""),
-        (_("tools"), estimate(request.get("tools", ())), tools or _("none")),
-        (_("summary"), summary, ""),
-        (_("messages"), messages, on_path),
-        (_("in all"), total, share),
+    parts = [
+        (_("system"), estimate(request["system"]) if "system" in request else 0, ""),
+        (_("tools"), estimate(request["tools"]) if tools else 0, tools or _("none")),
+        (_("summary"), sum(map(entry_tokens, summaries)), ""),
+        (_("messages"), sum(entry_tokens(e) for e in live if e not in summaries), on_path),
     ]
-    yield f"{_column(_('model'))}{request['model']}"
-    for name, tokens, more in rows:
-        counted = _("{tokens:9,} tokens").format(tokens=tokens)
-        yield f"{_column(name)}{counted}  {more}".rstrip()
+    counts = adding_up([tokens for _name, tokens, _more in parts], total)
+    rows = [(name, tokens, more) for (name, _, more), tokens in zip(parts, counts, strict=True)]
+    rows.append((_("in all"), total, share))
+    cells = [[name, _("{tokens:,} tokens").format(tokens=n), more] for name, n, more in rows]
+    return columns([[_("model"), "", str(request["model"])], *cells], left=(0, 2))
 
 
-def _column(name: str) -> str:
-    """Return the name of a part as wide as all of them are on the screen."""
-    from prompt_toolkit.utils import get_cwidth  # noqa: PLC0415 - only here
-
-    return name + " " * (10 - get_cwidth(name))
+def adding_up(parts: list[int], total: int) -> list[int]:
+    """Return estimates of *parts*, changed in proportion so that their sum is *total*."""
+    estimated = sum(parts)
+    if not estimated:
+        return [*parts[:-1], total]
+    ends = [total * sum(parts[: number + 1]) // estimated for number in range(len(parts))]
+    return [end - before for before, end in zip([0, *ends], ends, strict=False)]
 
 
 async def _show(repl: Repl, arguments: str) -> None:
@@ -327,7 +329,10 @@ async def _tree(repl: Repl, arguments: str) -> None:
                 await _go_to(repl, version, "summary" if action == "summary" else "")
     else:
         for row in outline(talk):
-            repl.say(tree_line(row), "" if row.is_on_path and not row.is_compacted else "dim")
+            repl.say(
+                tree_line(row, width=_width(repl)),
+                "" if row.is_on_path and not row.is_compacted else "dim",
+            )
         repl.say(_("/tree ENTRY goes there; /tree ENTRY summary [FOCUS] tells what is left"), "dim")
 
 
@@ -397,7 +402,12 @@ async def _copy(repl: Repl, arguments: str) -> None:
 
 
 async def _stats(repl: Repl, _arguments: str) -> None:
-    repl.say(text_of(statistics(_recorded(repl))))
+    repl.say(text_of(statistics(_recorded(repl)), _width(repl)))
+
+
+def _width(repl: Repl) -> int | None:
+    """Return how many cells a line has; None where nobody looks at a screen."""
+    return repl.console.width if repl.console.is_terminal else None
 
 
 def _recorded(repl: Repl) -> Conversation:

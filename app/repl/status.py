@@ -83,10 +83,7 @@ class StatusLine:
         with suppress(Exception):
             window = talk.known_limits.within(self._workshop.window_of(talk.model or ""))
             # A thread reads a conversation of its own, whose past is fetched for it alone.
-            is_new = bool(talk.pending_events)
-            own = (
-                talk if is_new else self._workshop.conversations.get(talk.id, version=talk.version)
-            )
+            own = self._workshop.foreseen(talk)
             tokens = context_tokens(own)
             self._spent = self._spent.and_since(own, cost)
             self._known = key, Facts(tokens, window, self._spent.dollars)

@@ -102,11 +102,22 @@ def usage_of(entries: Iterable[Entry], cost: Cost, *, lost: Iterable[JsonObject]
 
 
 def by_model(entries: Iterable[Entry], cost: Cost) -> dict[str, Usage]:
-    """Return what *entries* spent, for each model that answered."""
+    """Return what *entries* spent, for each model that answered: its calls' results are its own."""
     groups: dict[str, list[Entry]] = {}
+    callers: dict[object, str] = {}
     for entry in entries:
-        if _usage(entry):
-            groups.setdefault(_model(entry) or "unknown", []).append(entry)
+        model = _model(entry) or "unknown"
+        if isinstance(entry, MessageAppended):
+            said = entry.said
+            callers |= {call.get("id"): model for call in said.tool_uses}
+            if said.role != "assistant":
+                ids = (result.get("tool_use_id") for result in said.tool_results)
+                asked = next((callers[each] for each in ids if each in callers), None)
+                if asked is not None:
+                    groups[asked].append(entry)
+                continue
+        if _usage(entry) or isinstance(entry, MessageAppended):
+            groups.setdefault(model, []).append(entry)
     return {model: usage_of(group, cost) for model, group in groups.items()}
 
 

@@ -169,7 +169,7 @@ def test_a_session_shows_nothing_of_ours_in_english(tmp_path):
                 person.presses("太早了\r")
             does("", READY)
         does("/context\r", "合计", READY)
-        does("/stats\r", "工具调用", READY)
+        does("/stats\r", "缓存命中", READY)
         does("/label 好\r", "标签", READY)
         does("/name 名字\r", "名为", READY)
         does("/thinking 深\r", "不是思考级别", READY)
