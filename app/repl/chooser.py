@@ -42,6 +42,7 @@ Value = TypeVar("Value")
 _SECONDS_FOR_AN_ESCAPE = 0.1
 _BETWEEN_KEYS = " · "
 _PREVIEW_LINES = 8
+MARGIN = 3  # the mark of the row under the cursor, and a cell that stays free
 _LEAST_HEIGHT_FOR_A_PREVIEW = 20
 
 
@@ -228,7 +229,7 @@ class Chooser(Generic[Value]):
         if not self._shown:
             return FormattedText([("class:dim", _("  (nothing matches)"))])
         parts: list[tuple[str, str]] = []
-        width = get_app().output.get_size().columns - len("▸  ")
+        width = get_app().output.get_size().columns - MARGIN
         first = self._first_seen()
         seen = self._shown[first : first + self._height().max]
         for number, each in enumerate(seen, first):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from app.commands.tree import line
 from app.i18n import _
-from app.repl.chooser import Choice, Chooser, ask_line
+from app.repl.chooser import MARGIN, Choice, Chooser, ask_line
 from domain.projections.outline import outline
 
 if TYPE_CHECKING:
@@ -114,7 +115,9 @@ async def _label(repl: Repl, talk: Conversation, version: Version) -> None:
 
 def _choice(row: Row, folded: int = 0) -> Choice[Version]:
     note = _(" ⋯ {count:,} folded ⋯").format(count=folded) if folded else ""
-    if row.is_leaf:  # where it is seen, however long the words are
-        note, row = _(" ◀ leaf") + note, row._replace(is_leaf=False)
     is_live = row.is_on_path and not row.is_compacted
-    return Choice(row.version, line(row, note), "" if is_live else "class:dim")
+    return Choice(
+        row.version,
+        line(row, note, width=get_terminal_size().columns - MARGIN),
+        "" if is_live else "class:dim",
+    )

@@ -75,7 +75,7 @@ def everything(palette, system):
     screen.streamed({"type": "retry", "attempt": 1, "of": 3, "after": 1, "reason": "busy"})
     screen.tool_started(call(), "$ make")
     screen.tool_printed(call(), "compiling")
-    screen.typing("and then", ["a prompt"])
+    screen.typing("and then", [("a prompt", 7), ("/model", None)])
     screen.tool_ended(call(), output("failed", is_error=True))
     screen.turn_ended("interrupted", None)
     return console.file.getvalue() + screen.file.getvalue()
