@@ -191,6 +191,7 @@ class Workshop:
         from app.watched_model import WatchedModel  # noqa: PLC0415
 
         self.hold(at_hand.id)
+        cwd = working_directory(at_hand.conversation, self.settings.cwd)
         toolbox = self._toolbox(at_hand.conversation)
         return Agent(
             at_hand,
