@@ -50,6 +50,11 @@ def is_secret(name: str) -> bool:
     return _NAMES.search(name) is not None and _NO_SECRETS.search(name) is None
 
 
+def names_secret(name: str) -> bool:
+    """Whether *name* speaks of a secret, be it only of the place where one is."""
+    return _NAMES.search(name) is not None
+
+
 _remembered: dict[str, str] = {}
 
 

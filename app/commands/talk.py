@@ -24,6 +24,7 @@ from app.suggestions import no_command
 from domain.text import valid
 from infrastructure.errors import LeaseHeldError
 from infrastructure.model.client import preload
+from infrastructure.withheld import hide
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -57,6 +58,7 @@ def run(
 
     *first* is what the REPL begins with, as if it had been typed.
     """
+    hide()
     if sum((go_on, resume is not None, fork_of is not None)) > 1:
         raise UsageError(_("-c, -r and --fork exclude one another"))
     is_driven = input_ == "stream-json"

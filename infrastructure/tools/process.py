@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from infrastructure.tools.output import Capture, StoppedError, ToolContext, ToolOutput
+from infrastructure.withheld import for_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 KILLED: Final = "the command and its children were killed"
 
-_SECRETS: Final = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CIPHER_KEY"})
 _NEVER_ASK: Final = {
     "EDITOR": "true",
     "VISUAL": "true",
@@ -67,13 +67,8 @@ class Ended:
 
 
 def environment() -> dict[str, str]:
-    """Return what a command's environment is: ours, without our secrets and without questions.
-
-    The keys of the model's provider (ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN) and of the log's
-    cipher are left out: no command needs them, and many print their environment.
-    """
-    kept = {name: value for name, value in os.environ.items() if name not in _SECRETS}
-    return kept | _NEVER_ASK
+    """Return what a command's environment is: ours, without our secrets and without questions."""
+    return for_tools(os.environ) | _NEVER_ASK
 
 
 async def run_shell(command: str, *, seconds: float, context: ToolContext) -> Ended:

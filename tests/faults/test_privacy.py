@@ -105,6 +105,8 @@ MADE = {
     "infrastructure/jsonl/disk.py open_folder: os.open": "only reads",
     "infrastructure/safe_files.py beginning: os.open": "only reads",
     "infrastructure/tools/files.py open_regular: os.open": "only reads",
+    "infrastructure/withheld.py _overwrite: open": "only reads",
+    "infrastructure/withheld.py _overwrite: os.open": "this program's own memory",
     "infrastructure/tools/files.py replace: mkdir": "the user's folders, as the umask says",
     "infrastructure/tools/files.py replace: os.open": "the user's files, as the umask says",
     "infrastructure/tools/images.py _decode: open": "only reads",
