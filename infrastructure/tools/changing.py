@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from infrastructure.errors import ToolError
 from infrastructure.tools.encodings import decode
-from infrastructure.tools.files import CHANGING, FileState, replace
+from infrastructure.tools.files import CHANGING, FileState
 from infrastructure.tools.output import ToolOutput, capped
+from infrastructure.tools.replacing import replace
 from infrastructure.tools.tool import Call, Change, Plan, Tool
 
 if TYPE_CHECKING:

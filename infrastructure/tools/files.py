@@ -7,7 +7,6 @@ import difflib
 import errno
 import hashlib
 import os
-import secrets
 import stat
 import threading
 from dataclasses import dataclass, field
@@ -86,6 +85,7 @@ class FileState:
         try:
             _refuse_irregular(named, target.stat().st_mode)
         except FileNotFoundError:
+            _refuse_if_closed(named, target)
             return cls(named, target, None)
         if not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, "The file is read-only", str(named))
@@ -108,41 +108,20 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
 
-def replace(old: FileState, data: bytes) -> None:
-    """Write *data* over *old* so that a reader, or a crash, sees the old file or the new one.
-
-    Parents are created, and an existing file keeps its mode (and its owner, where we may set it).
-    Call it with `CHANGING` held.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    target = old.target
-    before = None if old.data is None else target.stat()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # Not derived from the name, which may already be as long as names get.
-    temporary = target.parent / f".leftfold-{secrets.token_hex(8)}.tmp"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            if before is not None:
-                with contextlib.suppress(PermissionError):
-                    os.fchown(descriptor, before.st_uid, before.st_gid)
-                os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
 def _refuse_irregular(path: Path, mode: int) -> None:
     if stat.S_ISDIR(mode):
         raise ToolError(f"{path} is a directory, not a file. List it instead.")
     if not stat.S_ISREG(mode):
         raise ToolError(f"{path} is not a regular file (a pipe, a socket or a device).")
+
+
+def _refuse_if_closed(path: Path, target: Path) -> None:
+    """Say in time that no file can be made at *target*."""
+    folder = next(parent for parent in target.parents if parent.exists())
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a directory", str(path))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, f"Nothing can be created in {folder}", str(path))
 
 
 def missing(path: Path) -> str:

@@ -67,7 +67,8 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(call, context, monkeypat
     monkeypatch.setattr(files.os, "fsync", full)
     output = call("write", path="a.txt", content="new")
 
-    assert (output.content, output.is_error) == ("No space left on device", True)
+    named = f"No space left on device: {context.cwd / 'a.txt'}"
+    assert (output.content, output.is_error) == (named, True)
     assert [path.name for path in context.cwd.iterdir()] == ["a.txt"]
     assert (context.cwd / "a.txt").read_text() == "old"
 
