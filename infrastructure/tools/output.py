@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, Self
 
 from domain.text import valid, valid_json
 from infrastructure.jsonl import disk
+from infrastructure.tools.encodings import decode
+from infrastructure.tools.terminal import Terminal, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 MAX_LINES: Final = 2_000
 MAX_BYTES: Final = 50 * 1024
+_TELLING: Final = 4
+"""How many undecodable characters tell an encoding."""
+_MOST_RAW: Final = 4 * MAX_BYTES
 SIDE_FILE_BYTES: Final = 100_000_000
 
 # The end of an output says how it went, so it gets three quarters of the room.
@@ -96,11 +101,14 @@ def size(number: int) -> str:
 class Capture:
     """Output of any length in bounded memory: its head, its tail, and all of it in a side file.
 
-    The side file appears only when the cap is passed, and gets the bytes as they came.
+    The side file appears only when the cap is passed, and gets the bytes as they came. With
+    *is_terminal*, the head and the tail are of what a terminal would show in the end.
     """
 
     context: ToolContext
+    is_terminal: bool = False
     _decoder: codecs.IncrementalDecoder = field(init=False)
+    _terminal: Terminal = field(init=False, default_factory=Terminal)
     _raw: bytearray = field(init=False, default_factory=bytearray)
     _head: bytearray = field(init=False, default_factory=bytearray)
     _tail: bytearray = field(init=False, default_factory=bytearray)
@@ -120,23 +128,46 @@ class Capture:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._take(self._decoder.decode(b"", final=True))
+        self.close()
+
+    def close(self) -> None:
+        """Take what was held back until its end might come; nothing comes any more."""
+        self._settle(self._decoder.decode(b"", final=True))
+        self._take(self._terminal.rest())
+        self._use_legacy_encoding()
         if self._side_file is not None:
             self._side_file.close()
 
     def feed(self, data: bytes) -> str:
         """Take *data* and return the text in it; half a character waits for its other half."""
         text = self._decoder.decode(data)
-        self._take(text)
+        self._settle(text)
         if self._side_file is not None:
             self._side_file.write(data)
         else:
             self._raw += data
-            if self._is_cut:
+            if self._is_cut or len(self._raw) > _MOST_RAW:
                 self._side_file = _SideFile(self.context)
                 self._side_file.write(bytes(self._raw))
                 self._raw.clear()
-        return text
+        return shown(text) if self.is_terminal else text
+
+    def _settle(self, text: str) -> None:
+        self._take(self._terminal.feed(text) if self.is_terminal else text)
+
+    def _use_legacy_encoding(self) -> None:
+        """Read a short output again that was no UTF-8, if it is certain what it was in."""
+        if not self.is_terminal or self._side_file is not None:
+            return
+        raw = bytes(self._raw)
+        if b"\0" in raw or self._head.decode().count("\ufffd") < _TELLING:
+            return
+        text = decode(raw, "")
+        if text.encoding not in (None, "utf-8"):
+            self._head.clear()
+            self._tail.clear()
+            self._bytes = self._newlines = 0
+            self._take(shown(text.text))
 
     def text(self) -> str:
         """Return what the model is shown. Call it when the capture is closed."""

@@ -82,7 +82,7 @@ async def run_shell(command: str, *, seconds: float, context: ToolContext) -> En
         StoppedError: The task was cancelled, and nothing of the command runs any more.
         OSError: The shell could not be started.
     """
-    with Capture(context) as capture:
+    with Capture(context, is_terminal=True) as capture:
         child = _Child(command, context.cwd, lambda data: context.on_output(capture.feed(data)))
         try:
             timed_out = not await child.ended(within=seconds)
@@ -94,6 +94,7 @@ async def run_shell(command: str, *, seconds: float, context: ToolContext) -> En
             await child.stop()
             if isinstance(error, asyncio.CancelledError):
                 await child.drain()
+                capture.close()
                 printed = capture.text().removesuffix("\n")
                 output = "\n".join(filter(None, [printed, f"interrupted; {KILLED}"]))
                 raise StoppedError(ToolOutput(output, is_error=True)) from None

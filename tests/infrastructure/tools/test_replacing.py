@@ -4,6 +4,7 @@ Real files. What a user without rights may do is done by a child that has none.
 """
 
 import asyncio
+import concurrent.futures.thread  # noqa: F401 - a child without rights may not find it any more
 import os
 import shutil
 import stat

@@ -1,0 +1,240 @@
+"""What a terminal would show of an output: lines as they ended, not how they came to be (R15).
+
+Progress bars write over themselves; colours, titles and links decorate. A model that is told all of
+that pays for frames which no person would see. Lines are as long as they are; the newest hundred
+can still be written over.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_ROWS: Final = 100
+"""How many lines can still be changed."""
+_SCREEN: Final = 24
+"""How many of them are on the screen, for who counts from its top: what has no terminal says so."""
+_WIDEST: Final = 4_000
+"""How far to the right the cursor is moved; text itself goes on for ever."""
+_LONGEST_SEQUENCE: Final = 4_096
+_LONGEST_LINE: Final = 8_192
+"""A longer line is settled as it stands: to write over it would cost more than it is worth."""
+
+_STRING = r"\x1b[PX\]^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, links and other strings
+_DECORATION = re.compile(
+    rf"{_STRING}|\x1b\[[0-9;:]*m|\x1b[()*+][0-9A-Za-z]|[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]"
+)
+_SPECIAL = re.compile(r"[\x00-\x08\x0d-\x1f\x7f]")
+_MOVES = re.compile(r"[\r\x08\x1b]")
+_TOKEN = re.compile(r"([^\n\r\x08\x1b]+|\n|\r|\x08+|\x1b(?:\[([0-?]*)[ -/]*([@-~])|[ -/]*[0-~])?)")
+_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[PX\]^_][^\x07\x1b]*\x1b?|[()*+ -/]*)?$")
+
+
+def shown(text: str) -> str:
+    """Return what a terminal would show of *text* alone."""
+    if not _SPECIAL.search(text):
+        return text
+    terminal = Terminal()
+    return terminal.feed(text) + terminal.rest()
+
+
+class Terminal:
+    """Takes text in pieces and gives the lines that are settled, in order."""
+
+    def __init__(self) -> None:
+        self._held = ""  # a sequence whose end has not come
+        self._lines = [""]
+        self._row = 0
+        self._column: int | None = None  # None: at the end of the line
+        self._saved = (0, 0)
+        self._is_overwritten = False
+
+    def feed(self, text: str) -> str:
+        """Take *text*; return the lines that nothing can change any more."""
+        at_end = self._row == len(self._lines) - 1 and self._column is None
+        if at_end and not self._held and not _SPECIAL.search(text):
+            return self._append(text) + self._settled()
+        text = self._held + text
+        self._held = ""
+        if "\x1b" in text[-_LONGEST_SEQUENCE:] and (end := _UNFINISHED.search(text)):
+            text, self._held = text[: end.start()], text[end.start() :]
+            if len(self._held) > _LONGEST_SEQUENCE:
+                self._held = ""
+        text = _DECORATION.sub("", text).replace("\r\n", "\n")
+        if text.endswith("\r"):  # perhaps a newline follows
+            text, self._held = text[:-1], "\r" + self._held
+        if at_end and not _MOVES.search(text):
+            return self._append(text) + self._settled()
+        self._play(text)
+        return self._settled()
+
+    def rest(self) -> str:
+        """Return what is left when nothing more comes."""
+        self._end_line()
+        lines, self._lines = self._lines, [""]
+        self._row, self._column = 0, None
+        return "\n".join(lines)
+
+    def _append(self, text: str) -> str:
+        """Take *text* that moves nothing, at the end; most of it is settled at once."""
+        first, *others = text.rsplit("\n", _ROWS)
+        before = ""
+        if len(others) == _ROWS:
+            before = "\n".join([*self._lines[:-1], self._lines[-1] + first, ""])
+            self._lines = others
+        else:
+            self._lines[-1] += first
+            self._lines += others
+        self._row = len(self._lines) - 1
+        return before
+
+    def _settled(self) -> str:
+        if len(self._lines[-1]) > _LONGEST_LINE and self._row == len(self._lines) - 1:
+            return self.rest()
+        if (number := len(self._lines) - _ROWS) <= 0:
+            return ""
+        number = min(number, self._row)
+        settled = "".join(f"{line}\n" for line in islice(self._lines, number))
+        del self._lines[:number]
+        self._row -= number
+        return settled
+
+    def _play(self, text: str) -> None:
+        for part, parameters, final in _TOKEN.findall(text):
+            if part == "\n":
+                self._line_feed()
+            elif part == "\r":
+                self._column = 0
+            elif final:
+                self._control(parameters, final)
+            elif part[0] == "\b":
+                self._column = max(self._at() - len(part), 0)
+            elif part[0] != "\x1b":
+                self._write(part)
+            elif part == "\x1b7":
+                self._saved = self._row, self._at()
+            elif part == "\x1b8":
+                self._go(*self._saved)
+            elif part == "\x1bM":
+                self._go(self._row - 1, self._at())
+
+    def _end_line(self) -> None:
+        if self._is_overwritten:  # what was blanked out is not there
+            self._lines[self._row] = self._lines[self._row].rstrip(" ")
+            self._is_overwritten = False
+
+    def _line_feed(self) -> None:
+        self._end_line()
+        self._row += 1
+        if self._row == len(self._lines):
+            self._lines.append("")
+        self._column = None if self._lines[self._row] == "" else 0
+
+    def _at(self) -> int:
+        column = self._column
+        return _cells(self._lines[self._row]) if column is None else column
+
+    def _go(self, row: int, column: int) -> None:
+        self._row = min(max(row, 0), self._top + _SCREEN - 1)
+        self._lines += [""] * (self._row - len(self._lines) + 1)
+        self._column = min(max(column, 0), _WIDEST)
+
+    def _write(self, text: str) -> None:
+        line, column = self._lines[self._row], self._column
+        if column is None:
+            self._lines[self._row] = line + text
+            return
+        self._is_overwritten = True
+        end = column + _cells(text)
+        before, after = _cut(line, column)[0], _cut(line, end)[1]
+        self._lines[self._row] = f"{before}{text}{after}"
+        self._column = end if after else None
+
+    def _control(self, parameters: str, final: str) -> None:
+        first, _, second = parameters.partition(";")
+        number = _number(first)
+        if final in _MOVED:
+            self._go(*_MOVED[final](self._row, self._at(), max(number, 1)))
+        elif final in "Hf":
+            self._go(self._top + max(number, 1) - 1, max(_number(second), 1) - 1)
+        elif final == "K":
+            self._erase_line(number)
+        elif final == "J":
+            self._erase_screen(number)
+        elif final == "s":
+            self._saved = self._row, self._at()
+        elif final == "u":
+            self._go(*self._saved)
+
+    @property
+    def _top(self) -> int:
+        return max(len(self._lines) - _SCREEN, 0)
+
+    def _erase_line(self, which: int) -> None:
+        column = self._at()
+        before, after = _cut(self._lines[self._row], column)
+        if which == 0:
+            self._lines[self._row] = before.rstrip(" ") if after else before
+        elif which == 1:
+            self._lines[self._row] = " " * (column + 1) + _cut(after, 1)[1] if after else ""
+        else:
+            self._lines[self._row] = ""
+        if self._lines[self._row] != before:
+            self._column = column
+
+    def _erase_screen(self, which: int) -> None:
+        if which == 0:
+            self._erase_line(0)
+            del self._lines[self._row + 1 :]
+        elif which == 2:  # noqa: PLR2004 - all of it
+            column = self._at()
+            self._lines[self._top :] = [""] * max(self._row - self._top + 1, 1)
+            self._go(len(self._lines) - 1, column)
+
+
+_MOVED: Final[Mapping[str, Callable[[int, int, int], tuple[int, int]]]] = {
+    "A": lambda row, column, n: (row - n, column),
+    "B": lambda row, column, n: (row + n, column),
+    "C": lambda row, column, n: (row, column + n),
+    "D": lambda row, column, n: (row, column - n),
+    "E": lambda row, _, n: (row + n, 0),
+    "F": lambda row, _, n: (row - n, 0),
+    "G": lambda row, _, n: (row, n - 1),
+    "`": lambda row, _, n: (row, n - 1),
+}
+
+
+def _cut(line: str, column: int) -> tuple[str, str]:
+    """Return what stands before a column, filled up with blanks, and what stands after it."""
+    if line.isascii():
+        return line[:column].ljust(column), line[column:]
+    at = 0
+    for index, character in enumerate(line):
+        width = _width(character)
+        if at >= column and width:
+            return line[:index], line[index:]
+        if at < column < at + width:  # through the middle of a wide one
+            return f"{line[:index]} ", f" {line[index + 1 :]}"
+        at += width
+    return line + " " * (column - at), ""
+
+
+def _number(parameter: str) -> int:
+    return int(parameter[:5]) if parameter.isdecimal() else 0
+
+
+def _cells(text: str) -> int:
+    return len(text) if text.isascii() else sum(map(_width, text))
+
+
+def _width(character: str) -> int:
+    if character < "\x7f":
+        return 1
+    if unicodedata.combining(character) or character in "\u200b\u200d\ufe0f":
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
