@@ -252,7 +252,8 @@ class Agent:
                     request_digest=proof,
                     request_version=version,
                     projection=PROJECTION,
-                )
+                ),
+                anywhere=True,  # it hangs from what it answers
             )
 
         try:
@@ -273,13 +274,16 @@ class Agent:
         return answer
 
     def _end_turn(self, outcome: str, first: int, error: TurnError | None = None) -> str:
+        leaf = self._at_hand.conversation.leaf
+
         def end(talk: Conversation) -> None:
-            talk.close_open_calls()
+            if talk.leaf == leaf:  # else another program works there
+                talk.close_open_calls()
             lost = added(self._lost, self.compactor.unrecorded)
             spent = added(total(talk, since=first), lost)
             talk.end_turn(outcome, error=error, spent=spent, lost=lost)
 
-        self._at_hand.record(end)
+        self._at_hand.record(end, anywhere=True)
         self._lost = self.compactor.unrecorded = {}
         self._screen.turn_ended(outcome, error)
         return outcome

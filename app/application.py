@@ -50,6 +50,9 @@ _LAST_FEW = 16
 HEAD = 16
 """How many events are read from the beginning of a log: up to the first prompt, in practice."""
 
+MAX_TRIES = 20
+"""How often a command is applied again because another program was faster."""
+
 SNAPSHOT_INTERVAL = 500
 """Events between two snapshots: what opening replays at most, in a few milliseconds."""
 
@@ -319,18 +322,38 @@ class OpenConversation:
             conversation.seals = self._conversations.seals
             return conversation
 
-    def record(self, command: Callable[[Conversation], object]) -> None:
+    def record(self, command: Callable[[Conversation], object], *, anywhere: bool = False) -> None:
         """Apply *command* and append its events; when this returns, they are in the log.
+
+        What another program appended meanwhile is read, and *command* applied again: if the leaf
+        is where it was, or *anywhere* for what knows its own place in the tree.
 
         Raises:
             ConversationError: the command was refused; nothing changed.
-            ChangedElsewhereError: another program appended to this conversation meanwhile.
+            ChangedElsewhereError: another program moved the leaf meanwhile.
             NotRecordedError: the log could not take the events.
         """
+        leaf = self._known().leaf
+        for _ in range(MAX_TRIES):
+            try:
+                pending = self._recorded(command)
+            except ChangedElsewhereError:
+                if self._known().leaf != leaf and not anywhere:
+                    raise
+            else:
+                self._keep_snapshot(pending)
+                return
+        raise ChangedElsewhereError(self.id)
+
+    def _known(self) -> Conversation:
         try:
-            conversation, self._conversation = self.conversation, None
+            return self.conversation
         except PersistenceError as error:
             raise NotRecordedError(str(error)) from error
+
+    def _recorded(self, command: Callable[[Conversation], object]) -> list[Event]:
+        """Apply *command*, append its events, and return them."""
+        conversation, self._conversation = self._known(), None
         command(conversation)
         pending: list[Any] = list(conversation.pending_events)
         try:
@@ -343,7 +366,7 @@ class OpenConversation:
                 raise NotRecordedError(str(error)) from error
         self._begin = None
         self._conversation = conversation
-        self._keep_snapshot(pending)
+        return pending
 
     def _keep_snapshot(self, added: list[Event]) -> None:
         """Keep a snapshot after a compaction, and every so many events."""

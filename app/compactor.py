@@ -120,7 +120,8 @@ class Compactor:
                 model=talk.model,
                 usage=self.unrecorded,
                 asked=asked,
-            )
+            ),
+            anywhere=True,  # it was paid for
         )
         self.unrecorded = {}
         self._screen.compacted(context_tokens(self._at_hand.conversation))
@@ -156,7 +157,8 @@ class Compactor:
         self._at_hand.record(
             lambda latest: latest.leave_branch(
                 target, summary, model=talk.model, usage=self.unrecorded, asked=asked
-            )
+            ),
+            anywhere=True,
         )
         self.unrecorded = {}
 

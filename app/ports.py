@@ -24,8 +24,10 @@ class OpenConversation(Protocol):
     def conversation(self) -> Conversation:
         """The conversation as the log has it."""
 
-    def record(self, command: Callable[[Conversation], object]) -> None:
+    def record(self, command: Callable[[Conversation], object], *, anywhere: bool = False) -> None:
         """Apply *command* and append its events; when this returns, they are in the log.
+
+        *anywhere*: also where another program moved the leaf; *command* knows its own place.
 
         Raises:
             ConversationError: the command was refused; nothing changed.

@@ -147,7 +147,7 @@ class ToolCalls:
                 tool_use_id, output.content, is_error=output.is_error, seen=output.seen
             )
 
-        self._at_hand.record(append)
+        self._at_hand.record(append, anywhere=True)
 
     def save_what_could_not_be_saved(self) -> None:
         """Record the results of tools that have run, where the log could not take them.

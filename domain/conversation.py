@@ -424,7 +424,7 @@ class Conversation(BaseAggregate[UUID]):
 
     def has_own_calls(self) -> bool:
         """Whether the newest answer, with its calls, was recorded here."""
-        asked_at, _ = self._newest_calls()
+        asked_at, _ = self._newest_calls(self.leaf)
         entry = self._history.entries.get(asked_at)
         return isinstance(entry, MessageAppended) and is_sealed(entry, self.seals)
 
@@ -440,7 +440,7 @@ class Conversation(BaseAggregate[UUID]):
 
         Calls that cannot be run are not among them: see `faulty_calls`.
         """
-        return self._newest_calls()[1]
+        return self._newest_calls(self.leaf)[1]
 
     def faulty_calls(self) -> tuple[Call, ...]:
         """Return the calls of the newest assistant message that nobody can run.
@@ -451,10 +451,10 @@ class Conversation(BaseAggregate[UUID]):
         blocks = [] if answer is None else answer.said.blocks
         return tuple(call for call in calls_of(blocks) if call.fault)
 
-    def _newest_calls(self) -> tuple[Version, tuple[ToolUseBlock, ...]]:
-        """Return the newest assistant message on the path, and its calls without a result."""
+    def _newest_calls(self, leaf: Version | None) -> tuple[Version, tuple[ToolUseBlock, ...]]:
+        """Return the newest assistant message on the path to *leaf*, and its unanswered calls."""
         answered: set[str] = set()
-        for entry in self.backwards(self.leaf):
+        for entry in self.backwards(leaf):
             if not isinstance(entry, MessageAppended):
                 continue
             said = entry.said
@@ -474,7 +474,9 @@ class Conversation(BaseAggregate[UUID]):
 
     def was_started(self, call: ToolUseBlock) -> bool:
         """Whether an open call of the newest assistant message has begun to run."""
-        return self.outcome_of(call.id, asked_at=self._newest_calls()[0]) == OUTCOME_UNKNOWN
+        return (
+            self.outcome_of(call.id, asked_at=self._newest_calls(self.leaf)[0]) == OUTCOME_UNKNOWN
+        )
 
     def outcome_of(self, tool_use_id: str, *, asked_at: Version) -> str:
         """Say what is known of a call without a result that the entry *asked_at* asked for.
@@ -608,13 +610,34 @@ class Conversation(BaseAggregate[UUID]):
         Raises:
             UnknownCallError: no such call is open.
         """
-        self._require_open(tool_use_id)
-        message = tool_result_message(tool_use_id, content, is_error=is_error)
-        self._append(events.MessageAppended, message=_raw(message), seen=valid_json(seen or {}))
+        self._trigger(
+            events.MessageAppended,
+            parent=self._place_of_result(tool_use_id),
+            message=_raw(tool_result_message(tool_use_id, content, is_error=is_error)),
+            seen=valid_json(seen or {}),
+        )
+
+    def _place_of_result(self, tool_use_id: str) -> Version | None:
+        """Return what a result hangs from: the leaf, or the branch that was left while it ran.
+
+        Raises:
+            UnknownCallError: no such call is open in either.
+        """
+        if any(call.id == tool_use_id for call in self.open_calls()):
+            return self.leaf
+        history = self._reach(1)
+        for place in reversed(history.started_tools.get(tool_use_id, [])):
+            for version, entry in history.entries.items():
+                is_next = place is not None and history.parents[version] == place
+                if is_next and isinstance(entry, MessageAppended) and entry.said.tool_results:
+                    place = version  # noqa: PLW2901 - the results that came before it
+            if any(call.id == tool_use_id for call in self._newest_calls(place)[1]):
+                return place
+        raise UnknownCallError(tool_use_id)
 
     def close_open_calls(self) -> None:
         """Answer every open call with what is known: outcome unknown, or never started."""
-        asked_at, calls = self._newest_calls()
+        asked_at, calls = self._newest_calls(self.leaf)
         for call in calls:
             text = self.outcome_of(call.id, asked_at=asked_at)
             self.append_tool_result(call.id, text, is_error=True)
@@ -745,7 +768,7 @@ class Conversation(BaseAggregate[UUID]):
         Raises:
             UnknownEntryError: *target* is not an entry, or there is no branch to leave.
         """
-        left = self.leaf
+        left = self.leaf if asked is None else asked.leaf
         if left is None:
             raise UnknownEntryError(0)
         self.move_leaf(target)
@@ -777,10 +800,19 @@ class Conversation(BaseAggregate[UUID]):
         """
         if not summary.strip():
             raise InvalidCommandError("A compaction needs a summary.")
-        if first_kept is not None:
-            self._path_from(first_kept)
-        self._append(
+        try:
+            parent = (
+                self.leaf
+                if first_kept is None
+                else self._path_from(first_kept)[-1].originator_version
+            )
+        except UnknownEntryError:
+            if asked is None:
+                raise
+            parent = asked.leaf  # the leaf was moved while the summary was written
+        self._trigger(
             events.Compacted,
+            parent=parent,
             summary=valid(summary),
             first_kept=first_kept,
             tokens_before=tokens_before,
