@@ -21,6 +21,7 @@ from eventsourcing.persistence import IntegrityError, PersistenceError
 from app.errors import (
     ChangedElsewhereError,
     LockedConversationError,
+    NewerEventsError,
     NoSuchConversationError,
     NotRecordedError,
     UnreadableConversationError,
@@ -331,6 +332,7 @@ class OpenConversation:
         Raises:
             ConversationError: the command was refused; nothing changed.
             ChangedElsewhereError: another program moved the leaf meanwhile.
+            NewerEventsError: a newer version wrote in it what this one cannot read.
             NotRecordedError: the log could not take the events.
         """
         leaf = self._known().leaf
@@ -347,9 +349,11 @@ class OpenConversation:
 
     def _known(self) -> Conversation:
         try:
-            return self.conversation
+            conversation = self.conversation
         except PersistenceError as error:
             raise NotRecordedError(str(error)) from error
+        require_known(conversation)
+        return conversation
 
     def _recorded(self, command: Callable[[Conversation], object]) -> list[Event]:
         """Apply *command*, append its events, and return them."""
@@ -375,6 +379,16 @@ class OpenConversation:
         if compacted or talk.version - self._kept >= SNAPSHOT_INTERVAL:
             self._conversations.keep_snapshot(talk)
             self._kept = talk.version
+
+
+def require_known(conversation: Conversation) -> None:
+    """Make sure that no newer version wrote in *conversation* what this one cannot read.
+
+    Raises:
+        NewerEventsError: one did: what came after it would be appended as if it were ours.
+    """
+    if any(event.is_newer for event in conversation.unrecognised):
+        raise NewerEventsError(conversation.id)
 
 
 def _uuid(originator_id: UUID | str) -> UUID:

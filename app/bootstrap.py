@@ -16,7 +16,7 @@ from eventsourcing.persistence import InfrastructureFactoryError
 from eventsourcing.utils import TopicError
 
 from app import instructions
-from app.application import Conversations
+from app.application import Conversations, require_known
 from domain.conversation import Conversation
 from infrastructure.errors import SettingsError
 from infrastructure.jsonl.locks import Lease
@@ -163,6 +163,7 @@ class Workshop:
         self.hold(conversation_id)
         try:
             at_hand = self.conversations.open(conversation_id)
+            require_known(at_hand.conversation)
             model = model or self._model_of(at_hand.conversation)
             limits = self.settings.context_window or self.settings.max_tokens
             if at_hand.conversation.model != model or limits:

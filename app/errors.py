@@ -10,7 +10,8 @@
     ├── UnreadableConversationError a log of which no event can be read
     ├── LockedConversationError    nothing of it can be decrypted or decompressed
     ├── NotRecordedError           the log could not take what happened
-    │   └── ChangedElsewhereError  another program appended meanwhile
+    │   ├── ChangedElsewhereError  another program appended meanwhile
+    │   └── NewerEventsError       a newer version wrote what this one cannot read
     └── UsageError                 exit code 2: an option or argument that makes no sense
         └── NoCredentialsError     no key, and nobody to tell
 """
@@ -114,6 +115,18 @@ class LockedConversationError(AppError):
 
 class NotRecordedError(AppError):
     """The log could not take an event; nothing was believed, nothing may be done about it."""
+
+
+class NewerEventsError(NotRecordedError):
+    """A newer version wrote events that mean something else now: nothing is added to them."""
+
+    def __init__(self, conversation_id: UUID) -> None:
+        super().__init__(
+            _(
+                "a newer version of leftfold has written in conversation {id}: it can be looked at "
+                "with this one, and nothing is added to it"
+            ).format(id=conversation_id)
+        )
 
 
 class ChangedElsewhereError(NotRecordedError):

@@ -131,6 +131,8 @@ def _checked(conversations: Conversations, conversation_id: UUID) -> _Checked:
         events = list(conversations.events.of_lines(conversation_id, found.lines))
         checked = _Checked(found.size, lines, events, list(_of_bytes(found)))
     checked.findings.extend(checked.named(_of_meaning(checked.events)))
+    if not checked.events:
+        checked.findings.append(Finding(None, None, None, "there is no event in it", "event"))
     if not checked.events and not checked.findings:
         checked.findings.append(Finding(None, None, None, "there is no event in it", "event"))
     return checked
@@ -169,7 +171,8 @@ def _of_meaning(events: Iterable[Event]) -> Iterator[_Wrong]:
     for event in events:
         version = event.originator_version
         if isinstance(event, Unrecognised):
-            kind: Kind = "event" if event.topic in TOPICS else "unknown"
+            is_known = event.topic in TOPICS and not event.is_newer
+            kind: Kind = "event" if is_known else "unknown"
             yield version, kind, f"cannot be read: {event.reason}"
         if isinstance(event, Entry):
             if event.parent is not None and event.parent not in entries:

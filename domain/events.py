@@ -42,6 +42,8 @@ class Event(
     originator_id: UUID = NOBODY
     originator_version: Version = 0
     timestamp: datetime
+    written_as: int = msgspec.field(name="class_version", default=1)
+    """Of which `class_version` the stored event was; once it is upcast, 1."""
 
     def mutate(self, aggregate: Conversation) -> Conversation:  # type: ignore[override]
         """Fold this event into *aggregate*; the library calls it for every triggered event."""
@@ -373,12 +375,17 @@ class NoteAppended(Entry, frozen=True, kw_only=True):
 
 
 class Unrecognised(Event, frozen=True, kw_only=True):
-    """A stored event that this version cannot read: kept, skipped, never a failure."""
+    """A stored event that this version cannot read: kept, skipped, never a failure.
+
+    *is_newer*: a newer version of this program changed what an event of this topic says. Whoever
+    cannot read it must not go on as if they had.
+    """
 
     TOPIC = "Unrecognised"
     topic: str
     state: bytes
     reason: str
+    is_newer: bool = False
 
 
 TOPICS: MappingProxyType[str, type[Event]] = MappingProxyType(

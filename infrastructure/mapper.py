@@ -76,12 +76,19 @@ class ConversationMapper(Mapper[UUID]):
                 state = self._opened(bytes(state))
             read = self._readers.get(topic) or self._reader(topic)
             event = read(state) if read else _unrecognised(topic, state, f"unknown topic {topic!r}")
+            if event.written_as > event.class_version:
+                raise _NewerError
         except _LockedError:
             event = _unrecognised(topic, state, LOCKED)
+        except _NewerError:
+            event = _newer(topic, state)
         except _UNREADABLE as error:
-            event = _leniently(self._topics[topic], state) or _unrecognised(
-                topic, state, f"not a {topic}: {error}"
-            )
+            if _written_as(state) > self._topics[topic].class_version:
+                event = _newer(topic, state)
+            else:
+                event = _leniently(self._topics[topic], state) or _unrecognised(
+                    topic, state, f"not a {topic}: {error}"
+                )
         # The struct is frozen for everybody else; nobody else has seen it yet.
         _set(event, "originator_id", originator_id)
         _set(event, "originator_version", version)
@@ -117,6 +124,8 @@ class ConversationMapper(Mapper[UUID]):
     def _upcast(self, event_class: type[Event], state: bytes | msgspec.Raw) -> bytes:
         content: dict[str, Any] = dict(decoded(state))
         written_as = content.pop("class_version", 1)
+        if written_as > event_class.class_version:
+            raise _NewerError
         for version in range(written_as, event_class.class_version):
             content = self._upcasts[event_class.TOPIC, version](content)
         return msgspec.json.encode(content)
@@ -133,6 +142,10 @@ class SnapshotMapper(ConversationMapper):
     ) -> None:
         topics = {ConversationSnapshot.TOPIC: ConversationSnapshot}
         super().__init__(transcoder, compressor, cipher, topics)
+
+
+class _NewerError(Exception):
+    """An event whose topic says something else in a newer version of this program."""
 
 
 class _LockedError(Exception):
@@ -187,9 +200,29 @@ class _Timed(msgspec.Struct):
     timestamp: datetime
 
 
-def _unrecognised(topic: str, state: bytes | msgspec.Raw, reason: str) -> Unrecognised:
+class _Versioned(msgspec.Struct):
+    class_version: int = 1
+
+
+def _written_as(state: bytes | msgspec.Raw) -> int:
+    try:
+        return msgspec.json.decode(state, type=_Versioned).class_version
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return 1
+
+
+def _newer(topic: str, state: bytes | msgspec.Raw) -> Unrecognised:
+    reason = f"{topic} of version {_written_as(state)}, which is newer than this program"
+    return _unrecognised(topic, state, reason, is_newer=True)
+
+
+def _unrecognised(
+    topic: str, state: bytes | msgspec.Raw, reason: str, *, is_newer: bool = False
+) -> Unrecognised:
     try:
         timestamp = msgspec.json.decode(state, type=_Timed).timestamp
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         timestamp = datetime.fromtimestamp(0, UTC)
-    return Unrecognised(timestamp=timestamp, topic=topic, state=bytes(state), reason=reason)
+    return Unrecognised(
+        timestamp=timestamp, topic=topic, state=bytes(state), reason=reason, is_newer=is_newer
+    )

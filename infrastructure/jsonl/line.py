@@ -30,7 +30,7 @@ FORMAT: Final = "leftfold/1"
 MAX_VERSION: Final = 2**32 - 1
 BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = b" \t\r\n\0"
-_FORMAT_NUMBER: Final = re.compile(r"leftfold/(\d{1,9})\Z")
+_OURS: Final = re.compile(r"leftfold/\d[\w.+-]*\Z")
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _RECORD_START: Final = '{"v":'
 _MAX_RESYNCS: Final = 16
@@ -227,19 +227,26 @@ def header(data: bytes) -> Header | None:
     """Return the header in *data*, or None if it is something else.
 
     Raises:
-        NewerFormatError: It is one of a format that is not known here.
+        NewerFormatError: It is one of ours, of a format, be it a minor one, that is not known here.
     """
     body, _ = _stripped(data, 0)
     try:
         found = _decode_header(body)
     except _ERRORS:
         return None
-    number = _FORMAT_NUMBER.match(found.format)
-    if number is None:
+    if found.format != FORMAT:
+        if _OURS.match(found.format):
+            raise NewerFormatError(None, found.format)
         return None
-    if int(number[1]) > 1:
-        raise NewerFormatError(None, found.format)
     return found
+
+
+def other_format(data: bytes) -> str | None:
+    """Return the format that a first line names, if it is a header of something else."""
+    try:
+        return _decode_header(_stripped(data, 0)[0]).format
+    except _ERRORS:
+        return None
 
 
 def _embeds(state: bytes, line: bytes) -> bool:

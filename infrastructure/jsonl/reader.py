@@ -182,7 +182,8 @@ class Reader:
             return pieces[1:]
         self._clean = False
         is_event = any(isinstance(item, Line) for item in lines_.slow(pieces[0]))
-        reason = "no header" if is_event else "damaged header"
+        other = lines_.other_format(pieces[0])
+        reason = "damaged header" if other is None else f"the header of another format, {other!r}"
         self._items.append(Damage(1, 0, 0, "no header", lost=False))
         if is_event:
             return pieces

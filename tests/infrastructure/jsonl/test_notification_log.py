@@ -178,7 +178,7 @@ def test_a_read_only_store_has_the_same_order_in_memory(recorders, stores, monke
     fill(stores(), 2, originator_id=OTHER)
     fill(stores(), 2)
 
-    def refuse(*_):
+    def refuse(*_, **__):
         raise OSError(errno.EROFS, "Read-only file system")
 
     with monkeypatch.context() as patch:
