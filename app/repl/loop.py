@@ -209,10 +209,8 @@ class Repl:
 
     def suspend(self) -> None:
         """Let the shell have the terminal until it gives it back; tools go on."""
-        with self.meanwhile.paused():
-            self.context.screen.hide()
-            suspend()
-        self.meanwhile.refresh()
+        self.context.screen.hide()
+        suspend()
 
     # -- the loop ------------------------------------------------------------------------------
 

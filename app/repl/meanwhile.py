@@ -198,8 +198,10 @@ class Meanwhile:
             self._workplace.interrupt()
 
     def suspend(self) -> None:
-        """Let the shell have the terminal."""
-        self._workplace.suspend()
+        """Let the shell have the terminal, and draw everything again when it gives it back."""
+        with nullcontext() if self._line is None else self._line.paused():
+            self._workplace.suspend()
+        self.refresh()
 
     # ------------------------------------------------------------------------------------------
 

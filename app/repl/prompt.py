@@ -29,6 +29,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
+from prompt_toolkit.utils import is_dumb_terminal
 
 from app.i18n import _
 from app.repl.colours import prompt_style
@@ -178,11 +179,12 @@ class TerminalPrompts:
         keys.add("enter", filter=is_searching)(self._run_match)
         keys.add(Keys.BracketedPaste)(self._paste)
         keys.add("c-o", filter=has_folded)(lambda _event: self._put(self._expanded()))
-        keys.add("c-z")(lambda _event: run_in_terminal(suspend))
+        keys.add("c-z")(self._suspend)
         keys.add("c-x", "c-e", filter=emacs_mode & ~has_selection)(self._edit)
         keys.add("v", filter=vi_navigation_mode)(self._edit)
-        keys.add("c-c", filter=~is_searching)(self._clear_or_leave)  # a search it ends
-        keys.add(Keys.SIGINT)(self._clear_or_leave)
+        # Eager: on a dumb terminal prompt_toolkit's own keys come after ours. A search it ends.
+        keys.add("c-c", eager=True, filter=~is_searching)(self._clear_or_leave)
+        keys.add(Keys.SIGINT, eager=True)(self._clear_or_leave)
 
         @keys.add("escape", "enter")
         def new_line(event: KeyPressEvent) -> None:
@@ -224,6 +226,21 @@ class TerminalPrompts:
 
     def _put(self, text: str) -> None:
         self._session.default_buffer.document = Document(text)
+        self._say_again()
+
+    def _say_again(self, told: str = "") -> None:
+        """Write the prompt and the line once more on a dumb terminal, which is never drawn."""
+        if is_dumb_terminal():
+            line = plain(self._session.default_buffer.text)
+            self._session.output.write(f"\n{told}{PROMPT}{line}")
+            self._session.output.flush()
+
+    def _suspend(self, event: KeyPressEvent) -> None:
+        async def stop() -> None:
+            await run_in_terminal(suspend)
+            self._say_again()
+
+        event.app.create_background_task(stop())
 
     def _edit(self, event: KeyPressEvent) -> None:
         """Let an editor change the line. It is sent by Enter, whatever the editor does."""
@@ -249,6 +266,7 @@ class TerminalPrompts:
             return
         event.current_buffer.reset()
         self._leaves_until = self._clock() + _SECONDS_TO_LEAVE
+        self._say_again(_("Ctrl+C again leaves") + "\n")
         asyncio.get_running_loop().call_later(_SECONDS_TO_LEAVE, event.app.invalidate)
 
     def _hint(self) -> FormattedText:

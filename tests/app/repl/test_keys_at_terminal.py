@@ -96,12 +96,17 @@ class Shell(Person):
 def test_ctrl_z_gives_the_terminal_to_the_shell_and_comes_back(tmp_path):
     bash = call("bash", command="sleep 1; echo built > out.txt")
     with ScriptedServer([reply(bash), reply("Done.")]) as server:
-        person = Shell(tmp_path, server, "--yes")
+        person = Shell(tmp_path, server)
         person.shows(AT_REST)
         person.presses(CTRL_Z)  # at the prompt
         person.comes_back()
         person.shows(AT_REST)
         person.presses("build" + ENTER)
+        person.shows("Allow", r"\[r\]eason")
+        person.presses(CTRL_Z)  # at a question
+        person.comes_back()
+        person.shows("Allow", r"\[r\]eason")
+        person.presses("y")
         person.shows(r"sleep 1.*\ds|Done\.")
         person.presses(CTRL_Z)  # while it works
         person.comes_back()
@@ -117,3 +122,15 @@ def test_ctrl_z_gives_the_terminal_to_the_shell_and_comes_back(tmp_path):
         person.shows(r"To resume.*\nshell> *$")
 
     assert (person.cwd / "out.txt").read_text() == "built\n"
+
+
+def test_a_dumb_terminal_keeps_the_same_word_of_ctrl_c(tmp_path):
+    with ScriptedServer([reply("One.")]) as server:
+        person = Person(tmp_path, server, TERM="dumb")
+        person.waits(PROMPT)
+        person.presses("abc" + CTRL_C)
+        person.waits("Ctrl\\+C again leaves", PROMPT)
+        person.presses("hello" + ENTER)
+        person.waits(r"One\.", PROMPT)
+        person.presses(CTRL_C + CTRL_C)
+        assert person.ended()[0] == 0

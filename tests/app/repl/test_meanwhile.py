@@ -37,6 +37,9 @@ class Place:
     def show_typing(self, text, waiting):
         self.waiting = list(waiting)
 
+    def show_nothing(self):
+        pass
+
     def show_said(self, text):
         pass
 
