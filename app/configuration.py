@@ -68,6 +68,7 @@ class Keys(BaseModel):
     read_only: bool = False
     editing_mode: Literal["emacs", "vi"] = "emacs"
     theme: Literal["auto", "dark", "light"] = "auto"
+    bell: bool = True
     max_requests: Annotated[int, Field(gt=0)] = MAX_REQUESTS
     max_cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] = MAX_COST
     idle_limit: Annotated[float, Field(gt=0, allow_inf_nan=False)] = IDLE_LIMIT

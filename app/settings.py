@@ -50,6 +50,7 @@ VARIABLES = {
     "read_only": "LEFTFOLD_READ_ONLY",
     "editing_mode": "LEFTFOLD_EDITING_MODE",
     "theme": "LEFTFOLD_THEME",
+    "bell": "LEFTFOLD_BELL",
     "max_requests": "LEFTFOLD_MAX_REQUESTS",
     "max_cost": "LEFTFOLD_MAX_COST",
     "idle_limit": "LEFTFOLD_IDLE_LIMIT",
@@ -90,6 +91,7 @@ class Settings:
     tools: tuple[str, ...] = TOOL_NAMES
     editing_mode: str = "emacs"
     theme: str = "auto"
+    bell: bool = True
     max_requests: int = MAX_REQUESTS
     max_cost: float = MAX_COST
     idle_limit: float = IDLE_LIMIT
@@ -159,6 +161,7 @@ def _settings(said: Mapping[str, Any], flags: Mapping[str, Any], **others: Any) 
         tools=_offered(said.get("tools"), is_reading=bool(said.get("read_only"))),
         editing_mode=said.get("editing_mode") or "emacs",
         theme=_theme(said.get("theme") or "auto"),
+        bell=said.get("bell") is not False,
         max_requests=said.get("max_requests") or MAX_REQUESTS,
         max_cost=said.get("max_cost") or MAX_COST,
         idle_limit=said.get("idle_limit") or IDLE_LIMIT,

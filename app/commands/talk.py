@@ -247,6 +247,7 @@ def _instead(
 async def _repl(workshop: Workshop, at_hand: OpenConversation, first: str | None) -> int:
     # The prompt and its colours take a tenth of a second to import: not for -p.
     from app.repl.approval import AskingApprover  # noqa: PLC0415
+    from app.repl.attention import Attention  # noqa: PLC0415
     from app.repl.banner import banner  # noqa: PLC0415
     from app.repl.completion import PromptCompleter  # noqa: PLC0415
     from app.repl.console import console, is_fancy  # noqa: PLC0415
@@ -271,6 +272,13 @@ async def _repl(workshop: Workshop, at_hand: OpenConversation, first: str | None
     status, completer = StatusLine(workshop), PromptCompleter(workshop)
     is_rich = is_fancy(terminal) and is_interactive()
 
+    def call(codes: str) -> None:
+        terminal.file.write(codes)
+        terminal.file.flush()
+
+    rings = is_rich and workshop.settings.bell
+    attention = Attention(call if rings else lambda _: None)
+
     def look_at(at_hand: OpenConversation) -> None:
         status.look_at(at_hand)
         completer.look_at(at_hand)
@@ -293,6 +301,7 @@ async def _repl(workshop: Workshop, at_hand: OpenConversation, first: str | None
             first=valid(first or ""),
             on_switch=look_at,
             line=TypingLine() if is_rich else None,
+            attention=attention,
             is_debugging=bool(os.environ.get("LEFTFOLD_DEBUG")),
         )
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -18,6 +18,7 @@ from app.errors import DONE, FAILED, explanation, name_of, traceback_of
 from app.i18n import _
 from app.repl import slash
 from app.repl.attachments import attached
+from app.repl.attention import Attention
 from app.repl.console import is_gone, say
 from app.repl.meanwhile import Meanwhile, PausingApprover
 from app.repl.plain import plain
@@ -72,6 +73,7 @@ class ReplContext:
         banner: What is said first.
         first: What is done first, as if it had been typed.
         on_switch: Told which conversation is at hand, now and whenever another one is.
+        attention: Calls the person who looks elsewhere.
         line: What is typed while the agent works is read from here, if anywhere.
         is_debugging: Whether unexpected errors show their traceback.
     """
@@ -85,6 +87,7 @@ class ReplContext:
     banner: str = ""
     first: str = ""
     on_switch: Callable[[OpenConversation], None] = lambda _: None
+    attention: Attention = field(default_factory=lambda: Attention(lambda _: None))
     line: TypingLine | None = None
     is_debugging: bool = False
 
@@ -217,7 +220,7 @@ class Repl:
     async def run(self) -> int:
         """Talk until the person leaves; return the exit code."""
         modes_at_start()
-        with owned(self._on_signal):
+        with owned(self._on_signal), self.context.attention.kept():
             self._greet()
             await self._begin()
             while self._exit_code is None:
@@ -298,13 +301,19 @@ class Repl:
     ) -> asyncio.Task[Result] | None:
         """Do *work*, which Esc and Ctrl+C stop; return its task if it came to its own end."""
         self._is_at_work = True
+        with suppress(Exception):  # the store may be gone; the work will say so
+            self.context.attention.look_at(self.at_hand.conversation)
+        self.context.attention.begins()
         try:
             with quiet_terminal(), self.meanwhile.reading(is_turn=is_turn):
                 task = await self._finished(work)
         finally:
             self._is_at_work = False
             self.context.screen.rest()
-        if not task.done() or task.cancelled():
+        has_ended = task.done() and not task.cancelled()
+        has_failed = has_ended and (task.exception() is not None or task.result() == "failed")
+        self.context.attention.ends(has_failed=has_failed)
+        if not has_ended:
             self.console.line()
             say(self.console, _("Interrupted."), "yellow")
         elif (error := task.exception()) is not None:
@@ -358,7 +367,9 @@ class Repl:
     def _agent_at_hand(self) -> Agent:
         context = self.context
         if self._agent is None:
-            approver = PausingApprover(context.make_approver(self.at_hand), self.meanwhile)
+            approver = PausingApprover(
+                context.make_approver(self.at_hand), self.meanwhile, context.attention
+            )
             self._agent = context.workshop.agent(
                 self.at_hand,
                 approver=approver,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from app.application import OpenConversation
     from app.ports import Approval, Approver, Proposal
+    from app.repl.attention import Attention
     from app.repl.typing_line import TypingLine
     from domain.events import Version
 
@@ -243,11 +244,12 @@ class Meanwhile:
 class PausingApprover:
     """Asks *approver*, with the terminal left to it."""
 
-    def __init__(self, approver: Approver, meanwhile: Meanwhile) -> None:
+    def __init__(self, approver: Approver, meanwhile: Meanwhile, attention: Attention) -> None:
         self._approver = approver
         self._meanwhile = meanwhile
+        self._attention = attention
 
     async def decide(self, proposal: Proposal) -> Approval:
         """Return what *approver* decides."""
-        with self._meanwhile.paused():
+        with self._meanwhile.paused(), self._attention.asking():
             return await self._approver.decide(proposal)

@@ -25,7 +25,7 @@ from prompt_toolkit.filters import (
     vi_navigation_mode,
 )
 from prompt_toolkit.formatted_text import FormattedText
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.history import History, InMemoryHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
@@ -34,14 +34,14 @@ from prompt_toolkit.utils import is_dumb_terminal
 from app.i18n import _
 from app.repl.colours import prompt_style
 from app.repl.completion import is_completable
+from app.repl.history import PrivateHistory
 from app.repl.pastes import Pastes, pasted_text
 from app.repl.plain import plain
 from app.repl.suspending import suspend
 from domain.text import valid
-from infrastructure.jsonl import disk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from prompt_toolkit.buffer import Buffer
@@ -302,38 +302,6 @@ def _is_choosing_a_file(buffer: Buffer) -> bool:
 
 def _continuation(width: int, _line: int, _wraps: int) -> str:
     return _CONTINUATION.rjust(width - 1) + " "
-
-
-class PrivateHistory(FileHistory):
-    """A history file that others cannot read, made when something is typed.
-
-    A home that cannot be written costs the history, nothing else; what is no file of this user
-    (a link, a pipe) is left alone.
-    """
-
-    def __init__(self, path: Path, expanded: Callable[[str], str] = str) -> None:
-        super().__init__(path)
-        self._path = path
-        self._expanded = expanded
-
-    def append_string(self, string: str) -> None:
-        """Take *string* with all that was pasted."""
-        super().append_string(self._expanded(string))
-
-    def load_history_strings(self) -> Iterable[str]:
-        """Return what was typed, newest first."""
-        try:
-            disk.close(disk.open_read(self._path))  # it is a file of ours: it can be opened
-            return [valid(text) for text in super().load_history_strings()]
-        except OSError:
-            return []
-
-    def store_string(self, string: str) -> None:
-        """Append *string*."""
-        with suppress(OSError):
-            disk.make_folder(self._path.parent)
-            disk.close(disk.open_or_create(self._path))
-            super().store_string(valid(string))
 
 
 @contextmanager
