@@ -46,6 +46,7 @@ _WORDS = {
     429: ("too many requests", "wait a little and try again"),
     529: ("the API is overloaded", "try again in a moment"),
 }
+_NAME = re.compile(r"[A-Za-z][\w.:-]{0,63}")
 _MARKUP = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.IGNORECASE | re.DOTALL)
 
 
@@ -105,9 +106,14 @@ def _is_passing(status: int | None, kind: str | None) -> bool:
 
 
 def _kind(body: Any) -> str | None:
-    error = body.get("error", body) if isinstance(body, dict) else None
+    """Return the API's name for an error, if *body* has one that is a name."""
+    if not isinstance(body, dict):
+        return None
+    error = body.get("error", body)
     kind = error.get("type") if isinstance(error, dict) else None
-    return kind if isinstance(kind, str) and kind != "error" else None
+    if not isinstance(kind, str) or not _NAME.fullmatch(kind):
+        return None
+    return kind if error is not body or kind.endswith("_error") else None
 
 
 def _kind_of(status: int | None) -> str:
@@ -179,9 +185,9 @@ def sdk_failure(error: Any, anthropic: Any, httpx2: Any, request: dict[str, Any]
             kind=kind,
             is_passing=True,
         )
-    # No credentials (a TypeError), a file of theirs that is not there, a request that cannot be
-    # encoded (case Z5): what no server has seen.
-    return ModelError(f"the request could not be made ({text})", kind=kind)
+    # No credentials (a TypeError), a request that cannot be encoded (case Z5), an error that cannot
+    # be decoded.
+    return ModelError(f"the request failed ({text})", kind=kind)
 
 
 def _of_proxy(cause: Any, httpx2: Any) -> str:
