@@ -91,8 +91,10 @@ def _message_gist(entry: MessageAppended) -> tuple[str, str]:
                 pass  # a file that goes with the prompt
             case {"type": "text", "text": str(text)}:
                 texts.append(text)
-            case {"type": "tool_use", "id": str(), "name": str(name), "input": dict(arguments)}:
-                texts.append(f"→ {name} {' '.join(str(value) for value in arguments.values())}")
+            case {"type": "tool_use"}:
+                arguments = raw.get("input")
+                values = arguments.values() if isinstance(arguments, dict) else ()
+                texts.append(f"→ {raw.get('name') or '?'} {' '.join(map(str, values))}")
             case {"type": "tool_result", "tool_use_id": str()}:
                 kind = "result"
                 texts.append(result_text(raw.get("content")))

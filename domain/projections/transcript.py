@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from domain.calls import calls_of
 from domain.events import BranchSummarized, Compacted, MessageAppended, NoteAppended
 from domain.raw_messages import result_text
 
@@ -104,9 +105,12 @@ def _items(entry: Entry) -> Iterator[Item]:
     match entry:
         case MessageAppended():
             role, blocks = entry.said
+            faults = {id(call.raw): call.fault for call in calls_of(blocks) if call.fault}
             for raw in blocks:
                 block = raw if isinstance(raw, dict) else {"type": "unreadable", "value": raw}
                 kind, text, data = _block(role, block)
+                if id(raw) in faults:  # it has no result but this
+                    kind, text = "other", f"({raw.get('name') or 'tool_use'}: {faults[id(raw)]})"
                 yield Item(kind, version, time, text, data)
         case Compacted(summary=summary) | BranchSummarized(summary=summary):
             yield Item("summary", version, time, summary, {})

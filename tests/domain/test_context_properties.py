@@ -11,8 +11,8 @@ from domain.projections.context import context
 from domain.projections.transcript import transcript
 from domain.projections.usage import total
 from tests import builders as b
-from tests.api_rules import violations
-from tests.strategies import leaf_of, streams
+from tests.api_rules import prefix_violations, violations
+from tests.strategies import KINDS, leaf_of, streams
 
 many = settings(max_examples=120)
 some = settings(max_examples=40)
@@ -120,3 +120,54 @@ def test_a_log_that_lost_an_event_is_still_projected(stream, data):
     talk = replayed(stream)
 
     assert violations(context(talk, talk.leaf)) == []
+
+
+# -- a conversation as it really goes on, with content that servers refuse -----------------------
+
+HOSTILE = [
+    b.image(), b.image(data="AAAA"), b.image(media_type="image/jpeg"), b.text("so"),
+    {"type": "document", "source": {"type": "text", "data": "page"}},
+]  # fmt: skip
+SAID = [
+    b.thinking("hm"), b.redacted(), {"type": "hologram", "data": "x"}, b.text("so"),
+    b.tool_use("a"), b.tool_use(""), {"type": "tool_use", "name": "bash", "input": {}},
+]  # fmt: skip
+TURNS = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from(HOSTILE), max_size=3),
+        st.lists(st.sampled_from(SAID), max_size=4),
+        st.sampled_from(["nothing", "withhold", "learn", "nothing"]),
+        st.lists(KINDS, max_size=3),
+        st.integers(-1, 2000),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@many
+@given(TURNS)
+def test_requests_extend_each_other_but_where_the_log_says_that_content_was_withheld(turns):
+    talk, requests, announced = b.new_conversation(), [], set()
+    for seen, answer, fact, kinds, number in turns:
+        talk.append_prompt("look", seen)
+        if fact == "withhold":
+            talk.withhold(sorted(talk.entries)[-3:], kinds, reason="no")
+            announced.add(len(requests))
+        if fact == "learn":
+            talk.learn_limits(b.MODEL, context_window=number, max_tokens=number // 2)
+        requests.append((talk.version, context(talk, talk.leaf)))
+        talk.append_answer([*answer, b.text("yes")], stop_reason="tool_use")
+        for call in talk.open_calls():
+            talk.append_tool_result(call.id, [b.text("out"), *seen])
+        if any(block["type"] == "tool_use" for block in answer):
+            requests.append((talk.version, context(talk, talk.leaf)))
+
+    stream = list(talk.collect_events())
+    for version, request in requests:
+        assert violations(request) == []
+        past = Conversation.replay(None, stream[:version])
+        assert repr(context(past, past.leaf)) == repr(request)
+    for place in range(1, len(requests)):
+        if place not in announced:
+            assert prefix_violations(requests[place - 1][1], requests[place][1]) == []

@@ -2,8 +2,10 @@
 
 import pytest
 
+from domain.calls import NO_NAME, SAME_ID
 from domain.conversation import Conversation
 from domain.errors import UnknownEntryError
+from domain.projections.outline import outline
 from domain.projections.transcript import recent, transcript
 from domain.projections.usage import total
 from tests import builders as b
@@ -145,3 +147,20 @@ def test_the_recent_part_is_the_end_and_never_begins_with_a_result():
         assert earlier + len(items) == len(whole)  # each message is one item here
 
     assert recent(b.new_conversation(), 3) == ((), 0)
+
+
+def test_a_call_that_nobody_can_run_is_shown_with_the_reason():
+    nameless = {"type": "tool_use", "id": "b", "input": {}}
+    talk = b.conversation(
+        b.user("go"),
+        b.assistant(b.tool_use("a"), b.tool_use("a"), nameless),
+        b.result("a", "1"),
+    )
+
+    assert shown(talk)[1:] == [
+        ("tool_use", "bash"),
+        ("other", f"(bash: {SAME_ID})"),
+        ("other", f"(tool_use: {NO_NAME})"),
+        ("tool_result", "1"),
+    ]
+    assert [row.text for row in outline(talk)][1] == "→ bash → bash → ?"
