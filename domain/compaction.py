@@ -17,11 +17,10 @@ from domain.projections.context import context, live_entries
 from domain.text import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from domain.conversation import Conversation
     from domain.events import Version
-    from domain.raw_messages import Json
 
 _BYTES_PER_TOKEN = 4
 _IMAGE_TOKENS = 1_600
@@ -37,17 +36,22 @@ _FILES_HEADING = "## Files read and changed"
 
 
 def estimate(value: object) -> int:
-    """Return about how many tokens a JSON-like *value* is: four bytes of UTF-8 each."""
-    return -(-len(msgspec.json.encode(value)) // _BYTES_PER_TOKEN)
+    """Return about how many tokens a JSON-like *value* is: four bytes of UTF-8 each.
+
+    The bytes of an image or of a document are not text, however many they are.
+    """
+    media = list(_media(value))
+    size = len(msgspec.json.encode(value)) - sum(map(len, media))
+    return -(-size // _BYTES_PER_TOKEN) + len(media) * _IMAGE_TOKENS
 
 
 def entry_tokens(entry: Entry) -> int:
     """Return about how many tokens *entry* is in the context."""
     match entry:
-        case MessageAppended():
-            images = sum(_is_image(raw) for raw in entry.said.blocks)
-            size = 0 if images else len(entry.message)
-            return size // _BYTES_PER_TOKEN + _TOKENS_AROUND + images * _IMAGE_TOKENS
+        case MessageAppended(message=message):
+            has_media = b'"base64"' in bytes(message)
+            size = estimate(entry.body) if has_media else len(message) // _BYTES_PER_TOKEN
+            return size + _TOKENS_AROUND
         case Compacted(summary=text) | BranchSummarized(summary=text):
             return estimate(text)
         case NoteAppended(content=text, visible=True):
@@ -56,8 +60,17 @@ def entry_tokens(entry: Entry) -> int:
             return 0
 
 
-def _is_image(raw: Json) -> bool:
-    return isinstance(raw, dict) and raw.get("type") == "image"
+def _media(value: object) -> Iterator[str]:
+    """Yield the data of all images and documents in a JSON-like *value*."""
+    match value:
+        case {"type": "base64", "data": str(data)}:
+            yield data
+        case dict():
+            for inner in value.values():
+                yield from _media(inner)
+        case list():
+            for inner in value:
+                yield from _media(inner)
 
 
 def context_tokens(conversation: Conversation) -> int:

@@ -11,7 +11,7 @@ from app.cli import leftfold
 from app.requests import summary_requests_for
 from app.verification import verify
 from domain.canonical import canonical
-from domain.compaction import find_cut
+from domain.compaction import context_tokens, find_cut
 from domain.events import BranchSummarized, Compacted, LimitsLearned
 from domain.projections.proofs import proofs
 from tests import builders as b
@@ -163,6 +163,22 @@ def test_a_summary_that_overflows_is_made_in_pieces_that_fit(desk, conversations
     assert learned == [4096]
     assert len(summary_of(desk).asked.steps) > 1
     assert verify(conversations, desk.talk.id).is_clean
+
+
+# -- how much ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["prompt", "result", "prompt after a summary"])
+def test_the_bytes_of_an_image_are_not_counted_as_text(place):
+    """Base64 of 2 MB would be half a million tokens: no window could take a single screenshot."""
+    shot = b.image(data="A" * 2_000_000)
+    streams = {
+        "prompt": [b.user("look", shot)],
+        "result": [b.user("go"), b.assistant(b.tool_use("a"), usage={"input_tokens": 9}),
+                   b.result("a", [b.text("x"), shot])],
+        "prompt after a summary": [b.user("go"), b.compacted("past"), b.user("look", shot)],
+    }  # fmt: skip
+    assert 1_000 < context_tokens(b.conversation(b.model(), *streams[place])) < 10_000
 
 
 # -- where to cut --------------------------------------------------------------------------------
