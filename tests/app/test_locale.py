@@ -165,7 +165,7 @@ def test_a_session_shows_nothing_of_ours_in_english(tmp_path):
             does(f"第{word}个\r", f"允许 bash(?s:.*)echo {word}", QUESTION)
             person.presses(answer)
             if answer == "r":
-                does("", "请说明理由")
+                does("", "请说明理由：")
                 person.presses("太早了\r")
             does("", READY)
         does("/context\r", "合计", READY)
@@ -186,3 +186,53 @@ def test_a_session_shows_nothing_of_ours_in_english(tmp_path):
     assert {line for line in lines if ENGLISH.search(OTHERS.sub("", line))} == set()
     assert "继续此对话：leftfold -r" in shown
     assert code == 0
+
+
+# -- how it reads ----------------------------------------------------------------------------------
+
+TERMS = {
+    "conversation": "对话", "event": "事件", "entry": "条目", "branch": "分支", "label": "标签",
+    "prompt": "提示词", "trash": "回收站", "leaf": "叶子", "archive": "归档", "token": "token",
+    "summary": "摘要", "tool": "工具", "answer": "回答", "request": "请求", "clipboard": "剪贴板",
+}  # fmt: skip
+"""One word for each thing, in both languages."""
+
+NAMED_OTHERWISE = {"/tree ENTRY takes nothing or summary, not {word!r}."}
+"""Here it is a word that is typed."""
+
+STRANGERS = ("会话", "代理", "令牌", "你", "条目录", "收起", "抹掉", "叶节点", "提示符")
+CODE = re.compile(r"`[^`]*`|\{[^}]*\}|\[y/N\]|\[\w\]")
+HAN = "[\u4e00-\u9fff]"
+
+
+def words(catalogue):
+    return [(text, chinese) for text, chinese in catalogue.items() if text]
+
+
+def test_the_punctuation_of_chinese_is_chinese(catalogue):
+    """Beside a Chinese character, and behind what is filled in, there is no half-width mark."""
+    half = re.compile(f"{HAN}[,;:?!()]|[,;:?!()]{HAN}|{HAN}\\.(\\s|$)|\\.\\.\\.")
+    wrong = {chinese for _, chinese in words(catalogue) if half.search(CODE.sub("", chinese))}
+
+    assert wrong == set()
+
+
+def test_there_is_a_blank_between_chinese_and_other_scripts(catalogue):
+    glued = re.compile(f"{HAN}[A-Za-z0-9@`]|[A-Za-z0-9`]{HAN}")
+    wrong = {chinese for _, chinese in words(catalogue) if glued.search(chinese)}
+
+    assert wrong == set()
+
+
+def test_one_thing_has_one_name(catalogue):
+    wrong = {
+        (english, chinese)
+        for text, chinese in words(catalogue)
+        for english, term in TERMS.items()
+        if re.search(rf"(?<![-_/{{])\b(?:{english}|{english.title()})s?\b(?![_}}])", text)
+        and term not in chinese
+        and text not in NAMED_OTHERWISE
+    }
+
+    assert wrong == set()
+    assert not {chinese for _, chinese in words(catalogue) for word in STRANGERS if word in chinese}
