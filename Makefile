@@ -8,7 +8,7 @@ ARGS ?=
 export PYTHONDONTWRITEBYTECODE =
 PYTEST_ARGS ?= -n auto
 
-.PHONY: help run test soak check format bench screenshots lock clean
+.PHONY: help run test soak check format bench screenshots docs lock clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -39,6 +39,10 @@ bench: $(READY) ## Measure: a table of ours beside the limits and the peers
 
 screenshots: $(READY) ## Make docs/screenshots/*.svg from a real session (needs tmux)
 	@$(BIN)/python -m tests.screenshots
+
+docs: $(READY) ## Write what of the docs comes from the code (docs/json.md, schemas, the reference)
+	@$(BIN)/python -m tests.json_docs
+	@$(BIN)/python -m tests.reference
 
 lock: $(READY) ## Write requirements.lock anew (needs a network)
 	@$(BIN)/python -m pip install --quiet uv

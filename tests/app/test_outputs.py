@@ -268,3 +268,25 @@ def test_every_key_is_explained_once_and_no_other():
 
     assert {key for key in KEYS if "." not in key} == keys | {"type"}
     assert {key for key in KEYS if "." in key} <= special
+
+
+# -- exit codes ------------------------------------------------------------------------------------
+
+
+def test_exit_codes_are_those_of_the_table(store):
+    """Those of signals are held by test_scripts and test_crash."""
+    page = (PAGE.parent / "scripting.md").read_text()
+    rows = re.findall(r"^\| ([\d, ]+) \|", page.partition("## Exit codes")[2].partition("\n## ")[0], re.MULTILINE)  # fmt: skip
+    fine, hurt_one, broken = (begin(store, "hello") for _ in range(3))
+    hurt(store, hurt_one)
+    empty(store, broken)
+    codes = {
+        0: [["list"], ["stats", "--all"], ["show", fine], ["verify", fine], ["show", hurt_one]],
+        1: [["show", "ffff"], ["show", broken], ["verify"], ["verify", hurt_one], ["tree", "eeee"], ["show", f"{fine}@99"]],
+        2: [["show"], ["list", "--nonsense"], ["lst"], ["show", "x"], ["label", fine], ["delete", fine], ["log", fine, "--since", "0"], ["--thinking", "x", "-p", "hi"]],
+    }  # fmt: skip
+
+    assert rows == ["0", "1", "2", "129, 130, 143"]
+    for code, lines in codes.items():
+        for words in lines:
+            assert run(*words).code == code, words

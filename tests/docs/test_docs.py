@@ -11,6 +11,7 @@ from app.cli import COMMANDS
 from domain.events import TOPICS, Unrecognised
 from infrastructure.jsonl import line as lines
 from infrastructure.mapper import ConversationMapper
+from tests import reference
 
 ROOT = Path(__file__).parents[2]
 EVENTS = (ROOT / "docs" / "events.md").read_text()
@@ -27,6 +28,15 @@ def test_the_examples_of_embedding_run(tmp_path, monkeypatch):
     assert len(blocks) == 4
 
     exec(compile("\n".join(blocks), "docs/embedding.md", "exec"), {"__name__": "embedding"})
+
+
+def test_the_reference_of_embedding_is_the_code_s_and_names_nothing_private():
+    """If this fails: ``python -m tests.reference`` (``make docs``)."""
+    text = reference.PAGE.read_text()
+
+    assert reference.page(text) == text
+    assert reference.missing() == set()
+    assert re.findall(r"(?:\.|`)_[a-z]\w*", text) == []
 
 
 @pytest.mark.parametrize("topic", sorted(TOPICS))
