@@ -133,8 +133,6 @@ def _checked(conversations: Conversations, conversation_id: UUID) -> _Checked:
     checked.findings.extend(checked.named(_of_meaning(checked.events)))
     if not checked.events:
         checked.findings.append(Finding(None, None, None, "there is no event in it", "event"))
-    if not checked.events and not checked.findings:
-        checked.findings.append(Finding(None, None, None, "there is no event in it", "event"))
     return checked
 
 

@@ -233,7 +233,8 @@ def test_an_event_that_nobody_knows_is_printed_as_it_stands(store):
 def test_a_failure_is_said_on_stderr_and_nothing_else_is_printed(store):
     begin(store, "hello")
     for command in ("show", "log", "tree", "context", "fork", "rename", "archive", "recover"):
-        done = run(command, "ffff-ffff", "--json")
+        name = ["a name"] if command == "rename" else []
+        done = run(command, "ffff-ffff", *name, "--json")
         assert (done.code, done.out) == (1, b"")
         assert "no conversation matches 'ffff-ffff'" in done.complaint
 
