@@ -111,7 +111,7 @@ class Agent:
         return await self._finish(self._go_on(first), first)
 
     async def _go_on(self, first: Version) -> None:
-        await self._tool_calls.run(self._at_hand.conversation.open_calls())
+        await self._tool_calls.run(self._at_hand.conversation.open_calls(), taken_up=True)
         await self._work(first)
 
     async def _begin(self, say: Callable[[Conversation], object] | None = None) -> str:

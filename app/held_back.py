@@ -15,32 +15,46 @@ from app.i18n import _
 from app.repl.plain import one_line, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from app.ports import OpenConversation
     from domain.conversation import Conversation
 
-_LONGEST = 200
+_LONGEST, _MOST = 200, 5
 SEND, DROP, KEEP = CHOICES = ("send", "drop", "keep")
 
 
 def held_back(talk: Conversation) -> Iterator[str]:
     """Yield a line for each kind of thing that a log brings, and that was not recorded here."""
     if allowed := talk.allowed_elsewhere():
-        what = dict.fromkeys(said.command or said.tool for said in allowed)
+        what = _some(said.command or said.tool for said in allowed)
         yield _("“always” in this log was not said here, so you are asked again: {what}").format(
-            what=", ".join(one_line(each, _LONGEST) for each in what)
+            what=what
         )
     calls = talk.open_calls()
     if calls and talk.last_turn is None and not talk.has_own_calls():
-        waiting = ", ".join(one_line(f"{call.name} {call.input}", _LONGEST) for call in calls)
+        waiting = _some(f"{call.name} {call.input}" for call in calls)
         yield _(
             "Calls wait in this log that were not asked for here; they are not run: {waiting}"
         ).format(waiting=waiting)
     if talk.held_back:
         yield _("Queued in this log, and not by you here, so not sent: {waiting}").format(
-            waiting="; ".join(one_line(text, _LONGEST) for text in talk.held_back.values())
+            waiting=_some(talk.held_back.values())
         )
+
+
+def about_key(problem: str) -> str:
+    """Say what follows from a *problem* with the key that shows what was said here."""
+    return _("What you always allow is forgotten when this program ends: {problem}").format(
+        problem=problem
+    )
+
+
+def _some(texts: Iterable[str]) -> str:
+    """Return the first of *texts*, each once and on one line: a log may have any number."""
+    different = list(dict.fromkeys(texts))
+    more = "; …" if len(different) > _MOST else ""
+    return "; ".join(one_line(text, _LONGEST) for text in different[:_MOST]) + more
 
 
 def say_held_back(talk: Conversation) -> None:

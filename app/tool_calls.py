@@ -49,14 +49,19 @@ class ToolCalls:
         self._approver = approver
         self._screen = screen
         self._cwd = cwd
+        self._is_taking_up = False
         self._unsaved: list[tuple[str, ToolOutput]] = []
 
-    async def run(self, calls: tuple[ToolUseBlock, ...]) -> None:
+    async def run(self, calls: tuple[ToolUseBlock, ...], *, taken_up: bool = False) -> None:
         """Run the calls in their order: those that only read side by side, any other alone.
+
+        Of calls that are *taken up* from a log whatever acts is asked about, also what was always
+        allowed: a log that was cut short shows calls as waiting that have run.
 
         What acts is planned when what stands before it is done, then asked about, then carried out
         on the state that was planned on (cases R5, R12).
         """
+        self._is_taking_up = taken_up
         for acts, group in groupby(calls, self._acts):
             if acts:
                 for call in group:
@@ -104,7 +109,8 @@ class ToolCalls:
 
         That is yes, always or unasked; whatever else an approver says is a no.
         """
-        if self._at_hand.conversation.is_allowed(call, cwd=self._cwd):
+        is_allowed = self._at_hand.conversation.is_allowed(call, cwd=self._cwd)
+        if is_allowed and not self._is_taking_up:
             return UNASKED
         approval = await self._approver.decide(Proposal(call, self._summary(call), plan.change))
         if approval == UNASKED:

@@ -106,9 +106,12 @@ def _put(path: Path, key: bytes) -> bytes:
     try:
         disk.write_all(fd, f"{key.hex()}\n".encode())
         disk.sync(fd)
-        disk.link(temporary, path)
-    except FileExistsError:
-        return _read(path)
+        try:
+            disk.link(temporary, path)
+        except FileExistsError:
+            return _read(path)
+        except OSError:  # a file system without links
+            disk.rename(temporary, path)
     finally:
         disk.close(fd)
         disk.remove(temporary)

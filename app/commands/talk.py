@@ -196,12 +196,15 @@ async def _driven(workshop: Workshop, at_hand: OpenConversation) -> int:
 
 
 def _say_left_out(workshop: Workshop, at_hand: OpenConversation) -> None:
-    """Say on stderr which files of the project are not believed."""
+    """Say on stderr what is not believed: files of the project, or the key of the home."""
     from app import instructions, settings  # noqa: PLC0415
+    from app.held_back import about_key  # noqa: PLC0415
 
     chosen = workshop.settings
     cwd = bootstrap.working_directory(at_hand.conversation, chosen.cwd)
-    for line in [*instructions.left_out(chosen.home, cwd), *settings.left_out()]:
+    problem = workshop.conversations.seals.problem
+    key = [about_key(problem)] if problem else []
+    for line in [*instructions.left_out(chosen.home, cwd), *settings.left_out(), *key]:
         click.echo(f"leftfold: {plain(line)}", err=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app import bootstrap, damage
-from app.held_back import held_back
+from app.held_back import about_key, held_back
 from app.i18n import _
 from app.instructions import context_files, left_out
 from app.repl.plain import one_line, plain
@@ -60,10 +60,7 @@ def about(workshop: Workshop, talk: Conversation) -> Iterator[str]:
         yield _("This conversation belongs to another directory{gone}: tools run in {cwd}").format(
             gone=gone, cwd=plain(cwd)
         )
-    if files := context_files(settings.home, cwd):
-        yield _("Instructions: ") + ", ".join(plain(str(file.path)) for file in files)
-    for line in [*left_out(settings.home, cwd), *left_out_settings()]:
-        yield plain(line)
+    yield from _believed(workshop, cwd)
     yield from _unfinished(talk)
     if talk.queue:
         waiting = "; ".join(one_line(text, 60) for text in talk.queue.values())
@@ -77,6 +74,17 @@ def about(workshop: Workshop, talk: Conversation) -> Iterator[str]:
         yield _("Tool results without their call, which the model does not get: {count}").format(
             count=without_call
         )
+
+
+def _believed(workshop: Workshop, cwd: str) -> Iterator[str]:
+    """Yield which files with instructions the model is told, and what is left out."""
+    home = workshop.settings.home
+    if files := context_files(home, cwd):
+        yield _("Instructions: ") + ", ".join(plain(str(file.path)) for file in files)
+    for line in [*left_out(home, cwd), *left_out_settings()]:
+        yield plain(line)
+    if problem := workshop.conversations.seals.problem:
+        yield plain(about_key(problem))
 
 
 def _unfinished(talk: Conversation) -> Iterator[str]:

@@ -91,8 +91,7 @@ class Lease:
         fd, self._fd = self._fd, None
         if fd is not None:
             try:
-                with contextlib.suppress(OSError):
-                    disk.truncate(fd, 0)
+                _say(fd, b"")
                 with contextlib.suppress(OSError):  # closing is not enough:
                     disk.unlock(fd)  # a program that is being started has the descriptor yet
             finally:
@@ -112,9 +111,18 @@ def _sign(fd: int, program: str) -> None:
         "program": program,
         "since": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    with contextlib.suppress(OSError):  # only a hint
-        disk.truncate(fd, 0)
-        disk.write(fd, msgspec.json.encode(holder))
+    _say(fd, msgspec.json.encode(holder))
+
+
+def _say(fd: int, data: bytes) -> None:
+    """Put *data* in place of what a lease says: a hint, which may fail.
+
+    A file that has another name, too, is somebody's: it is locked, and nothing is written to it.
+    """
+    with contextlib.suppress(OSError):
+        if disk.stat_fd(fd).st_nlink == 1:
+            disk.truncate(fd, 0)
+            disk.write(fd, data)
 
 
 def _holder(fd: int) -> dict[str, str | int]:

@@ -23,10 +23,12 @@ from domain import events
 from domain.conversation import NEVER_STARTED, Conversation
 from domain.events import ApprovalDecided
 from domain.messages import ToolUseBlock
+from infrastructure.jsonl import disk
 from infrastructure.seals import KEY_NAME, HomeSeals
 from infrastructure.tools.output import ToolContext
 from infrastructure.tools.read import Read
 from tests import builders as b
+from tests.app.doubles import Desk, Judge
 from tests.app.programs import Program, append_line, results
 from tests.app.programs import events as events_of
 from tests.app.repl.terminal import Person
@@ -214,6 +216,21 @@ def test_a_snapshot_that_somebody_wrote_says_nothing(conversations):
     assert not again.is_allowed(a_call(command="touch ran"))
 
 
+def test_a_log_that_was_cut_short_runs_nothing_again_unasked(conversations, tmp_path):
+    """Whoever can cut a log of ours can make a call wait that has run: it is asked about."""
+    with ScriptedServer([reply("Done.")]) as server:
+        opened = begun(conversations, asks("touch ran", "earlier"))
+        always(opened, cwd="/")
+        opened.record(lambda talk: talk.append_tool_result("earlier", "ran"))
+        opened.record(lambda talk: talk.append_answer(asks("touch ran", "again"), stop_reason="x"))
+        judge = Judge("Not now.")
+        desk = Desk(conversations, server, tmp_path, at_hand=opened, approver=judge)
+        asyncio.run(desk.goes_on())
+
+    assert judge.asked == ["$ touch ran"]
+    assert not (tmp_path / "ran").exists()
+
+
 # -- the key ---------------------------------------------------------------------------------------
 
 
@@ -267,6 +284,15 @@ def test_a_home_that_cannot_be_written_has_seals_for_this_run(tmp_path):
 
     assert seals.agrees(b"x", seals.seal(b"x"))
     assert not HomeSeals(tmp_path / "file" / "home").agrees(b"x", seals.seal(b"x"))
+
+
+def test_a_file_system_without_links_has_a_key_all_the_same(home, monkeypatch):
+    monkeypatch.setattr(disk, "link", lambda *_: os.open("/dev/null/no links here", 0))
+
+    seal = HomeSeals(home).seal(b"x")
+
+    assert HomeSeals(home).agrees(b"x", seal)
+    assert [path.name for path in home.iterdir()] == [KEY_NAME]
 
 
 def test_no_log_holds_the_key_and_no_reading_tool_shows_it(conversations, home):
@@ -440,6 +466,19 @@ def test_a_conversation_of_ones_own_is_found_from_anywhere(tmp_path):
 
     assert (work / "ran").exists()
     assert results(events_of(program.store / f"{own}.jsonl"))
+
+
+def test_a_key_that_cannot_be_used_is_said(tmp_path):
+    program = Program(tmp_path)
+    program.home.mkdir()
+    (program.home / KEY_NAME).write_text("no key")
+    with with_server(program, reply("Hi.")):
+        done = program.run("-p", "hi")
+
+    assert done.code == 0, done
+    assert (
+        f"forgotten when this program ends: {program.home / KEY_NAME}: others can read" in done.err
+    )
 
 
 def test_looking_at_a_hostile_log_makes_no_key(stranger):

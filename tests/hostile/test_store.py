@@ -13,7 +13,7 @@ from app.application import Conversations
 from app.cli import leftfold
 from app.errors import AppError
 from app.repl.prompt import PrivateHistory
-from infrastructure.errors import StoreError
+from infrastructure.errors import LeaseHeldError, StoreError
 from infrastructure.jsonl.locks import Lease
 from infrastructure.jsonl.recorders import JSONLTrackingRecorder
 from infrastructure.tools.output import MAX_BYTES, ToolContext, capped
@@ -217,3 +217,14 @@ def test_a_lease_that_is_a_link_says_which_file_is_in_the_way(folder, outside, i
 
     with pytest.raises(StoreError, match="symbolic link"):
         Lease.acquire(folder, ids[0])
+
+
+def test_a_lease_with_another_name_is_somebodys_file_and_is_not_written_to(folder, outside, ids):
+    path = folder / ".leases" / str(ids[0])
+    clear(path)
+    os.link(outside / "precious", path)
+
+    with Lease.acquire(folder, ids[0]), pytest.raises(LeaseHeldError):
+        Lease.acquire(folder, ids[0])
+
+    assert unharmed(outside)
