@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import select
 import stat
 import sys
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from app.settings import Settings
 
 _SECONDS_OF_SILENCE = 2.0
+
+_OPTION = re.compile(r"-[A-Za-z]|--[A-Za-z][\w-]*(=.*)?", re.DOTALL)
+"""What is an option, not a prompt, even where we have none of that name."""
 
 CHOOSE = "?"
 """The ID that means: show what there is, and let the person choose."""
@@ -102,7 +106,17 @@ def _check_first(first: str, *, interactive: bool) -> None:
 
 
 def _prompt(given: str) -> str:
-    """Return the prompt of ``-p``: what was piped in, then what was *given*, if not ``-``."""
+    """Return the prompt of ``-p``: what was piped in, then what was *given*, if not ``-``.
+
+    Raises:
+        UsageError: there is no text, or an option in its place.
+    """
+    if _OPTION.fullmatch(given):
+        raise UsageError(
+            _("-p needs a TEXT, and {option!r} is an option; `-p -` reads standard input").format(
+                option=given
+            )
+        )
     parts = [_piped(), "" if given == "-" else given]
     text = "\n\n".join(part for part in parts if part.strip())
     if not text:

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 import pytest
 
 from app.application import Conversations
+from app.commands import talk
+from app.errors import UsageError
 from domain.conversation import OUTCOME_UNKNOWN, Conversation
 from tests.app.programs import Program, events, results, said, topics
 from tests.server import ScriptedServer, call, refuse, reply
@@ -47,6 +49,43 @@ def test_without_a_key_and_without_a_terminal_it_is_wrong_usage(tmp_path):
     assert "ANTHROPIC_API_KEY" in done.complaint
     assert "--offline" in done.complaint
     assert not program.home.exists()
+
+
+@pytest.mark.parametrize("text", ["--help", "-h", "--output=json", "--halp"])
+def test_an_option_is_no_prompt(text):
+    with pytest.raises(UsageError, match="is an option"):
+        talk._prompt(text)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&- <&-"])
+def test_closed_streams_cost_a_turn_nothing(tmp_path, closed):
+    program = Program(tmp_path)
+    wrapper = ("bash", "-c", f'exec "$@" {closed}', "bash")
+    done = program.run("--offline", "-p", "hello", wrapper=wrapper)
+
+    assert (done.code, done.err) == (0, "")
+    assert events(program.log())[-1]["state"]["outcome"] == "done"
+
+
+def test_a_variable_that_makes_no_sense_ends_a_turn_and_leaves_the_offline_model_alone(tmp_path):
+    wrong = {
+        "ANTHROPIC_BASE_URL": "http://[::1",
+        "SSL_CERT_FILE": "/nowhere/ca.pem",
+        "ALL_PROXY": "socks5://[",
+        "NO_PROXY": "[::1",
+        "ANTHROPIC_CUSTOM_HEADERS": "x y: z",
+        "ANTHROPIC_API_KEY": "sk-ant-abcdefgh\r",
+    }
+    program = Program(tmp_path)
+    done = program.run("-p", "hello", "--output", "json", environment=wrong)
+    result = done.objects[-1]
+
+    assert (done.code, result["outcome"]) == (1, "failed")
+    assert "ANTHROPIC_BASE_URL='http://[::1'" in result["error"]["message"]
+    assert events(program.log())[-1]["state"]["outcome"] == "failed"
+    offline = program.run("--offline", "-p", "hello", environment=wrong)
+    assert offline.code == 0
+    assert OFFLINE_ANSWER in offline.out
 
 
 def test_one_conversation_survives_every_failure_of_the_model(tmp_path):
