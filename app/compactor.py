@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 SMALLEST_GUESS = 4_096
 """The smallest window that is tried where nobody says how large it is."""
-MAX_TRIES = 2
-"""How often in a row room is made before it is an error (case K4)."""
+SHARES = (1, 0.5, 0)
+"""How much of what is usually kept stays, the first time that room is made and the next ones."""
 
 
 class Compactor:
@@ -75,16 +75,15 @@ class Compactor:
         return 2 * context_tokens(self._at_hand.conversation) > self._room().limit
 
     async def make_room(self, *, reason: str = "threshold") -> None:
-        """Compact until the next request fits, at most twice.
+        """Compact until the next request fits, keeping less and less of the recent past.
 
         Raises:
             ModelError: it does not fit even so, or there was no good summary.
         """
-        for share in range(1, MAX_TRIES + 1):
+        for share in SHARES:
             if not self.is_needed():
                 return
-            if not await self.compact(reason=reason, keep=self._room().keep // share):
-                break
+            await self.compact(reason=reason, keep=max(int(self._room().keep * share), 1))
         if self.is_needed():
             room = self._room()
             tokens = context_tokens(self._at_hand.conversation)

@@ -40,8 +40,9 @@ def estimate(value: object) -> int:
 
     The bytes of an image or of a document are not text, however many they are.
     """
-    media = list(_media(value))
-    size = len(msgspec.json.encode(value)) - sum(map(len, media))
+    encoded = msgspec.json.encode(value)
+    media = list(_media(value)) if b'"base64"' in encoded else []
+    size = len(encoded) - sum(map(len, media))
     return -(-size // _BYTES_PER_TOKEN) + len(media) * _IMAGE_TOKENS
 
 

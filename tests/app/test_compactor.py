@@ -144,6 +144,18 @@ def test_no_room_even_so_is_a_clear_error_and_no_request(desk):
     )
 
 
+@pytest.mark.parametrize("big", ["prompt", "result"])
+def test_what_is_too_long_for_the_window_ends_one_turn_and_not_the_next(desk, big):
+    desk.server.add(
+        *([] if big == "prompt" else [reply(call("bash", command="seq -s, 9000"))]),
+        *[summary_or("Here.")] * 20,
+    )
+    assert asyncio.run(desk.say("x" * 60_000 if big == "prompt" else "go")) == "failed"
+    assert "compaction could not make room" in desk.talk.last_turn.error.message
+
+    assert asyncio.run(desk.say("and now?")) == "done"
+
+
 def test_every_summary_request_fits_the_window(conversations, tmp_path):
     big = "y" * 40_000
     with ScriptedServer([reply(f"{n} {LONG * 6}") for n in range(3)]) as server:

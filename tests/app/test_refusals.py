@@ -243,6 +243,23 @@ def test_a_window_that_nobody_knew_is_learned_and_the_conversation_goes_on(
     assert context(again, again.leaf) == context(desk.talk, desk.talk.leaf)
 
 
+def test_a_refusal_of_unknown_words_is_tried_with_one_compaction_where_little_room_is_left(
+    conversations, tmp_path
+):
+    def obscure(request):
+        if len(str(request["messages"])) > 9_000:
+            return refuse(400, "E1017")
+        return reply("## Goal" if "Summarise" in str(request["messages"][-1]) else LONG)
+
+    with ScriptedServer([obscure] * 12) as server:
+        desk = Desk(conversations, server, tmp_path, window=6_000)
+        assert say(desk, "one") == "done"
+        assert say(desk, f"two {LONG[:3000]}") == "done"
+
+    [compaction] = [e for e in desk.talk.entries.values() if isinstance(e, Compacted)]
+    assert compaction.reason == "overflow"
+
+
 def test_what_was_learned_and_left_out_is_in_a_snapshot(home):
     with Conversations({"LEFTFOLD_DURABILITY": "os"}) as conversations:
         at_hand = conversations.start(lambda i, t: b.Conversation.start(i, timestamp=t, cwd="/w"))
