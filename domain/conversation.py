@@ -265,7 +265,7 @@ class Conversation(BaseAggregate[UUID]):
                 self.name = name
             case events.Archived(archived=archived):
                 self.archived = archived
-            case events.Started(cwd=cwd, seal=seal):
+            case events.Started(cwd=cwd, seal=seal) if self.cwd is None:  # it begins once
                 self.cwd, self.cwd_seal = cwd, seal
             case events.Forked():
                 self.origin = event

@@ -26,7 +26,7 @@ class ConversationSnapshot(Event, frozen=True, kw_only=True):
     would say something of a log that the log does not say.
     """
 
-    TOPIC = "ConversationSnapshot/3"
+    TOPIC = "ConversationSnapshot/4"
     created_on: datetime
     cwd: str | None
     cwd_seal: str

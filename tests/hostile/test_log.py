@@ -179,6 +179,17 @@ def test_what_is_recovered_is_as_much_ones_own_as_it_was(conversations):
     assert not new.is_allowed(asked)
 
 
+def test_a_conversation_begins_once(conversations):
+    """What was asked about when it was opened is where it began."""
+    opened = begun(conversations)
+    elsewhere = events.Started(
+        originator_id=opened.id, originator_version=9, timestamp=b.NOW, cwd="/etc"
+    )
+    conversations.recorder.insert_events([conversations.mapper.to_stored_event(elsewhere)])
+
+    assert conversations.get(opened.id).cwd == "/"
+
+
 # -- snapshots -------------------------------------------------------------------------------------
 
 
@@ -220,7 +231,7 @@ def test_a_log_that_was_cut_short_runs_nothing_again_unasked(conversations, tmp_
     """Whoever can cut a log of ours can make a call wait that has run: it is asked about."""
     with ScriptedServer([reply("Done.")]) as server:
         opened = begun(conversations, asks("touch ran", "earlier"))
-        always(opened, cwd="/")
+        always(opened)
         opened.record(lambda talk: talk.append_tool_result("earlier", "ran"))
         opened.record(lambda talk: talk.append_answer(asks("touch ran", "again"), stop_reason="x"))
         judge = Judge("Not now.")
