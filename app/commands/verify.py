@@ -60,7 +60,8 @@ def _text(report: Report) -> str:
     checked = _("{events} events{size}, {requests_proven} requests proven").format(
         events=report.events, size=size, requests_proven=report.requests_proven
     )
-    return "\n".join([f"{report.id}  {checked}: {verdict}", *_rows(report.findings)])
+    said = _("{checked}: {verdict}").format(checked=checked, verdict=verdict)
+    return "\n".join([f"{report.id}  {said}", *_rows(report.findings)])
 
 
 def _order_text(order: OrderReport) -> str:

@@ -44,6 +44,7 @@ def test_the_translations_are_chinese(catalogue):
 
     assert plain <= {
         "leftfold {version} · {model} · {cwd}",
+        "{checked}: {verdict}",
         "{tokens}/{window} tokens ({share})",
         " ({shown} of {all})",
         " for {time}",

@@ -70,3 +70,29 @@ def test_every_command_is_documented_and_has_help(name):
     assert f"leftfold {name}" in README
     assert command.help
     assert all(getattr(p, "help", None) for p in command.params if p.param_type_name == "option")
+
+
+LESSON = {
+    "README.md": (README, "## If you come from"),
+    "README.zh-CN.md": ((ROOT / "README.zh-CN.md").read_text(), "## 如果您从"),
+}
+
+
+@pytest.mark.parametrize("name", LESSON)
+def test_what_the_lesson_leaves_out_is_where_the_table_says(name):
+    """Each row names files that are there, and a command that there is, with its options."""
+    text, heading = LESSON[name]
+    table = text.partition(heading)[2].partition("\n## ")[0]
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
+
+    assert len(rows) == 12
+    for _, solved, see in rows:
+        files = re.findall(r"\]\(([^)]+)\)", solved)
+        assert files
+        assert all((ROOT / path).is_file() for path in files)
+        assert re.search("`(leftfold|head|grep) ", see)
+        for command, *words in (found.split() for found in re.findall("`leftfold ([^`]+)`", see)):
+            if not command.startswith("-"):
+                options = importlib.import_module(f"app.commands.{command}").command.params
+                known = {option for each in options for option in each.opts}
+                assert {word for word in words if word.startswith("--")} <= known
