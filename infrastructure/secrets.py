@@ -34,10 +34,14 @@ _SHAPES = (
         r"(?<![A-Za-z0-9])(?:gh[pousr]_|github_pat_|glpat-|xox[a-z]-|AKIA|ASIA|AIza)[\w-]{8,}"
     ),
     re.compile(r"eyJ[\w-]{6,}\.[\w-]+(?:\.[\w-]*)?"),
-    re.compile(r"(?<=\bBearer )[^\s'\"<>,;]+|(?<=\bBasic )[A-Za-z0-9+/=]{8,}", re.IGNORECASE),
-    re.compile(r"(?<=x-api-key)(['\"]?\s*[:=]\s*b?['\"]?)(?!\[)[^\s'\"<>,;}]+", re.IGNORECASE),
     re.compile(
-        r"(?<=authorization)(['\"]?\s*[:=]\s*b?['\"]?)(?!Bearer|Basic|\[)[^\s'\"<>,;}]+",
+        r"(?<=\bBearer )(?!\[)(?=\S*\d)[^\s'\"<>,;]+|(?<=\bBasic )[A-Za-z0-9+/=]{8,}", re.IGNORECASE
+    ),
+    re.compile(
+        r"(?<=x-api-key)(['\"]?\s*[:=]\s*(?:b(?=['\"]))?['\"]?)(?!\[)[^\s'\"<>,;}]+", re.IGNORECASE
+    ),
+    re.compile(
+        r"(?<=authorization)(['\"]?\s*[:=]\s*(?:b(?=['\"]))?['\"]?)(?!Bearer|Basic|\[)[^\s'\"<>,;}]+",
         re.IGNORECASE,
     ),
 )
@@ -55,20 +59,9 @@ def names_secret(name: str) -> bool:
     return _NAMES.search(name) is not None
 
 
-_remembered: dict[str, str] = {}
-
-
-def remember(environment: Mapping[str, str]) -> None:
-    """Keep the secrets of *environment* in mind, also when it no longer holds them."""
-    for name, value in environment.items():
-        if is_secret(name):
-            _remembered.update(dict.fromkeys(_forms(value), name))
-
-
 def redacted(text: str) -> str:
     """Return *text* without secrets: a variable's value is replaced by the variable's name."""
-    remember(os.environ)
-    for value, name in sorted(_remembered.items(), key=lambda item: -len(item[0])):
+    for value, name in sorted(_secrets(os.environ).items(), key=lambda item: -len(item[0])):
         if value in text:
             text = text.replace(value, f"[{name}]")
         if len(value) >= _LONG and not re.search(r"\s|://", value):
@@ -78,6 +71,16 @@ def redacted(text: str) -> str:
     for shape in _SHAPES:
         text = shape.sub(lambda match: "".join((*match.groups(), HIDDEN)), text)
     return text
+
+
+def _secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the secrets of *environment* in every form, each with the name of its variable."""
+    return {
+        form: name
+        for name, value in environment.items()
+        if is_secret(name) and not os.path.exists(value)  # noqa: PTH110 - where a secret is, is none
+        for form in _forms(value)
+    }
 
 
 def _forms(value: str) -> set[str]:

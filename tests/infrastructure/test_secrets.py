@@ -1,0 +1,99 @@
+"""The gate: no text of an error tells a secret, whole or in part, and other text stays as it is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import explanation, name_of, traceback_of
+from infrastructure.errors import ModelError, StoreError
+from infrastructure.secrets import is_secret, redacted
+
+KEY = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
+PLAIN = "Zq8vT3nWx7LmB2kR5yJ9"
+
+
+@pytest.fixture(autouse=True)
+def _secrets(monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", f"{KEY}\r")
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", f"x-team: blue-team\nx-pass: {PLAIN}")
+    monkeypatch.setenv("DATABASE_PASSWORD", "hunter22")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"invalid x-api-key {KEY}", "invalid x-api-key [ANTHROPIC_API_KEY]"),
+        (f"header 'Bearer {KEY}\\r'", "header 'Bearer [ANTHROPIC_API_KEY]\\r'"),
+        (f"key ending in {KEY[-8:]}", "key ending in [ANTHROPIC_API_KEY]"),
+        (f"key {KEY[:17]}...", "key [ANTHROPIC_API_KEY]..."),
+        (f"value {PLAIN}", "value [ANTHROPIC_CUSTOM_HEADERS]"),
+        ("password hunter22", "password [DATABASE_PASSWORD]"),
+        ("another key sk-proj-abcd1234efgh", "another key [secret]"),
+        ("sk-live-***wxyz", "[secret]"),
+        ("Authorization: Bearer abc.def-123", "Authorization: Bearer [secret]"),
+        ("authorization: abcdef123", "authorization: [secret]"),
+        ("{'x-api-key': 'abc123'}", "{'x-api-key': '[secret]'}"),
+        ("http://me:word@host:1/a", "http://[secret]@host:1/a"),
+        ("http://token@host/", "http://[secret]@host/"),
+        ("https://h/v1?key=abc&x=1", "https://h/v1?key=[secret]&x=1"),
+        ("https://h/?a=1&access_token=abc#f", "https://h/?a=1&access_token=[secret]#f"),
+        ("token ghp_QWERTYUIOPASDF", "token [secret]"),
+    ],
+)
+def test_a_secret_is_replaced(text, shown):
+    assert redacted(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the API does not know this model or address (HTTP 404): check --model",
+        "http://127.0.0.1:8080/v1/messages?beta=true",
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "check ANTHROPIC_API_KEY",
+        "me@example.com, a task-force, risk-averse",
+        "x-api-key header is required",
+        "expected a Bearer token",
+        "authorization is needed",
+    ],
+)
+def test_other_text_stays_as_it_is(text):
+    assert redacted(text) == text
+
+
+@given(st.text(max_size=30), st.integers(0, 30), st.integers(8, 50), st.text(max_size=30))
+def test_no_piece_of_a_key_comes_through(before, start, length, after):
+    piece = KEY[start : start + length]
+    shown = redacted(f"{before} {piece} {after}")
+
+    assert not any(KEY[at : at + 8] in shown for at in range(len(KEY) - 7)) or len(piece) < 8
+
+
+@pytest.mark.parametrize("wrap", [ModelError, StoreError])
+def test_every_way_in_which_an_error_is_told_passes_the_gate(wrap):
+    try:
+        try:
+            raise ValueError(f"no such key: {KEY}")
+        except ValueError as error:
+            raise wrap(f"refused {KEY}") from error
+    except wrap as error:
+        told = [explanation(error)[0], name_of(error), traceback_of(error)]
+
+    assert all(told)
+    assert not any(KEY[4:20] in text for text in told)
+    assert "Traceback" in told[2]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "ANTHROPIC_CUSTOM_HEADERS", "DB_PASSWORD"],
+)
+def test_a_name_that_speaks_of_a_secret_is_one(name):
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["ANTHROPIC_IDENTITY_TOKEN_FILE", "TOKENIZERS_PARALLELISM", "KEYBOARD", "PATH", "HOME"]
+)
+def test_the_place_of_a_secret_and_other_names_are_none(name):
+    assert not is_secret(name)
