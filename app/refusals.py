@@ -109,7 +109,10 @@ class Refusals:
             ).format(window=window)
         if not problem.is_unexplained:
             return None
-        entry = suspected_entry(talk, context(talk, talk.leaf), problem.reason)
+        request = context(talk, talk.leaf)
+        if "thinking" in request and "thinking" in problem.reason:
+            return _("let the model think no more, with /thinking off")
+        entry = suspected_entry(talk, request, problem.reason)
         if entry is None:
             return None
         is_prompt = not talk.entry(entry).said.tool_results  # type: ignore[attr-defined]

@@ -172,6 +172,21 @@ def test_what_is_refused_even_so_names_the_suspect_and_how_to_go_on(conversation
     assert "/fork" in desk.talk.last_turn.error.message
 
 
+def test_a_model_that_may_not_think_says_how_to_go_on(conversations, tmp_path):
+    def answer(request):
+        words = "adaptive thinking is not supported on this model"
+        return refuse(400, words) if "thinking" in request else reply("Yes.")
+
+    with ScriptedServer([answer] * 3) as server:
+        desk = Desk(conversations, server, tmp_path)
+        desk.at_hand.record(lambda talk: talk.change_model("claude-opus-4-6", max_tokens=4096))
+        desk.at_hand.record(lambda talk: talk.change_thinking_level("low"))
+        assert say(desk, "go") == "failed"
+        assert "/thinking off" in desk.talk.last_turn.error.message
+        desk.at_hand.record(lambda talk: talk.change_thinking_level("off"))
+        assert say(desk, "go") == "done"
+
+
 def test_a_refusal_that_names_nothing_changes_nothing(conversations, tmp_path):
     with ScriptedServer([refuse(400, "Your credit balance is too low")]) as server:
         desk = Desk(conversations, server, tmp_path)
