@@ -12,7 +12,7 @@ from app.configuration import choices
 from app.i18n import _
 from app.outputs import Setting, write
 from app.repl.plain import plain
-from app.settings import home, store_folder
+from app.settings import home, left_out, store_folder
 
 if TYPE_CHECKING:
     from app.configuration import Choices
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 def command(store: str | None, *, as_json: bool) -> None:
     """Show each setting, and where its value comes from."""
     rows = _rows(choices({"store": store}))
+    for line in left_out():
+        click.echo(f"leftfold: {plain(line)}", err=True)
     if as_json:
         write({key: row for key, *_, row in rows})
         return

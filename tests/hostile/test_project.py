@@ -4,7 +4,9 @@ import os
 import socket
 
 import pytest
+from click.testing import CliRunner
 
+from app.cli import leftfold
 from app.errors import UsageError
 from app.instructions import MOST_BYTES, context_files, left_out, project_root, system_prompt
 from app.settings import MOST_BYTES as MOST_SETTINGS
@@ -129,6 +131,7 @@ def test_settings_of_a_project_that_reach_for_something_are_left_out_and_said(pr
         return
     [said] = left_out_settings()
     assert said.startswith(f"{project / '.leftfold.toml'} is left out: ")
+    assert said in CliRunner().invoke(leftfold, ["config"]).output
 
 
 @pytest.mark.parametrize("kind", KINDS)
