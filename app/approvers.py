@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from app.i18n import _
 from app.ports import UNASKED, Approval
 
 if TYPE_CHECKING:
@@ -24,6 +25,24 @@ DECLINED = (
 DECLINED_BECAUSE = (
     "The user declined this call as it is, and it was not run. The user says: {reason}"
 )
+
+
+_BEFORE_A_REASON = DECLINED_BECAUSE.partition("{reason}")[0]
+
+
+def refusal(told: str) -> str | None:
+    """Return for people what the result *told* says of a call that was not allowed to run.
+
+    None if it is the result of one that ran.
+    """
+    if told == NOBODY:
+        return _("refused, not run: nobody was there to ask")
+    if told == DECLINED:
+        return _("refused, not run")
+    if told.startswith(_BEFORE_A_REASON):
+        reason = told.removeprefix(_BEFORE_A_REASON)
+        return _("refused, not run: {reason}").format(reason=reason)
+    return None
 
 
 def approval(answer: object, call: ToolUseBlock, *, reason: str = "") -> Approval:

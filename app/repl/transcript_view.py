@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from app.approvers import refusal
 from app.i18n import _
 from app.repl.attachments import attached_path
 from app.repl.console import is_fancy, say, show
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 
 PROMPT_MARK = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
+_LONGEST_REASON = 600
 _MARKDOWN = "markdown"  # the style of a line that is a text of its own
 
 
@@ -90,7 +92,11 @@ def _results(items: Sequence[Item]) -> dict[int, Item]:
 def _result_lines(name: str, result: Item) -> Iterator[Line]:
     if result.label is not None:
         yield Line(f"[{one_line(result.label, 200)}]", "magenta")
-    yield from output_lines(name, result.text, is_error=result.data.get("is_error") is True)
+    is_error = result.data.get("is_error") is True
+    if is_error and (refused := refusal(result.text)) is not None:
+        yield Line("  " + one_line(refused, _LONGEST_REASON), "yellow")
+    else:
+        yield from output_lines(name, result.text, is_error=is_error)
 
 
 def _item_lines(item: Item) -> Iterator[Line]:

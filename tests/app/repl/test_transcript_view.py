@@ -6,9 +6,12 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
+from app.approvers import NOBODY, approval
 from app.repl.transcript_view import show_transcript
+from domain.messages import ToolUseBlock
 from domain.projections.transcript import Item
 
+CALLED = ToolUseBlock(id="t1", name="bash", input={"command": "rm x"})
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 CALL = {"type": "tool_use", "id": "t1", "name": "bash", "input": {"command": "ls\n-la"}}
 RESULT = {"type": "tool_result", "tool_use_id": "t1", "is_error": True}
@@ -88,3 +91,25 @@ def test_two_calls_of_one_id_get_their_results_in_order():
     items = [call("one", 3), call("two", 3), result("first", 4), result("second", 5)]
 
     assert shown(items) == "● $ one\nfirst\n\n● $ two\nsecond\n"
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (approval("no", CALLED).reason, "refused, not run"),
+        (
+            approval("no", CALLED, reason="not\nnow \x1b[2J").reason,
+            "refused, not run: not now ␛[2J",
+        ),
+        (NOBODY, "refused, not run: nobody was there to ask"),
+    ],
+)
+def test_a_refused_call_is_shown_as_such(told, expected):
+    data = {"type": "tool_result", "tool_use_id": "t1", "is_error": True}
+    items = [call("rm x", 3), Item("tool_result", 4, TIME, told, data)]
+
+    assert shown(items) == f"● $ rm x\n  {expected}\n"
+
+
+def test_an_output_that_only_says_so_is_an_output():
+    assert shown([call("echo", 3), result(NOBODY, 4)]).endswith(f"\n{NOBODY}\n")
