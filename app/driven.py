@@ -261,9 +261,6 @@ def read_lines(put: Callable[[bytes | None], object]) -> None:
     Of a line that is too long only as much as shows that is kept. `os.read`, because a thread that
     waits in a buffered reader holds a lock that the interpreter wants when it ends.
     """
-    if sys.stdin is None:
-        put(None)
-        return
     descriptor = sys.stdin.fileno()
 
     def read() -> None:

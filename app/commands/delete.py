@@ -27,7 +27,7 @@ def command(store: str | None, *, reference: str, yes: bool, as_json: bool) -> N
         if conversations.store is None:
             raise AppError(_("this persistence module has no trash: nothing was deleted"))
         if not yes:
-            if sys.stdin is None or not sys.stdin.isatty():
+            if not sys.stdin.isatty():
                 raise UsageError(_("nobody is there to ask: give --yes to delete"))
             events = conversations.glance(conversation_id)
             title = plain(row(events).title) if events else ""

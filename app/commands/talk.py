@@ -71,7 +71,7 @@ def run(
     chosen = talk_settings(**flags)
     colours.choose(chosen.theme)
     text = None if prompt is None else _prompt(prompt)
-    interactive = text is None and not is_driven and sys.stdin is not None and sys.stdin.isatty()
+    interactive = text is None and not is_driven and sys.stdin.isatty()
     if first is not None:
         _check_first(first, interactive=interactive)
     if is_new_store(chosen):
@@ -129,8 +129,6 @@ def _piped() -> str:
 
     A pipe that stays open, which a parent may have left to us, is waited for, but not in silence.
     """
-    if sys.stdin is None:
-        return ""
     kind = os.fstat(sys.stdin.fileno()).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind) or stat.S_ISSOCK(kind)):
         return ""  # a terminal, /dev/null
@@ -185,7 +183,9 @@ async def _one_turn(workshop: Workshop, at_hand: OpenConversation, text: str, ou
     damage = _damage(workshop, at_hand)
     code = await one_turn.run(agent, at_hand, text, output, damage=damage)
     if nobody.refused:
-        refused = _("leftfold: {count} calls were refused: nobody was there to ask; --yes allows")
+        refused = _(
+            "leftfold: calls refused, because nobody was there to ask: {count} (--yes allows them)"
+        )
         click.echo(refused.format(count=nobody.refused), err=True)
     return code
 
@@ -226,7 +226,7 @@ def _tell_held_back(at_hand: OpenConversation, *, is_asked: bool) -> None:
     """Say what a log brings that was not recorded here; the banner says it to who can be asked."""
     from app.held_back import ask_about_queue, say_held_back  # noqa: PLC0415
 
-    if is_asked and sys.stdin is not None and sys.stdin.isatty():
+    if is_asked and sys.stdin.isatty():
         ask_about_queue(at_hand)
     elif not is_asked:
         say_held_back(at_hand.conversation)
@@ -241,7 +241,7 @@ def _instead(
         LeaseHeldError: nobody can be asked.
     """
     assert wanted is not None
-    if not is_asked or sys.stdin is None or not sys.stdin.isatty():
+    if not is_asked or not sys.stdin.isatty():
         click.echo(
             _("leftfold: to go on in a copy, use --fork {wanted}").format(wanted=wanted), err=True
         )
@@ -352,7 +352,7 @@ def _earlier(
 
 
 def _newest_or_chosen(conversations: Conversations, cwd: str, *, choose: bool) -> UUID | None:
-    if choose and (sys.stdin is None or not sys.stdin.isatty()):
+    if choose and (not sys.stdin.isatty()):
         raise UsageError(_("-r without an ID needs a terminal to choose at: give an ID, or use -c"))
     from app.commands.list import rows  # noqa: PLC0415 - a new conversation needs no list
 

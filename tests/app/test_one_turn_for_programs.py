@@ -39,7 +39,7 @@ def test_refused_calls_have_their_results_and_are_told_once(server, output):
     done = run("-p", "make them", "--output", output)
 
     assert (done.code, "--yes" in done.complaint) == (0, True)
-    assert "3 calls were refused" in done.complaint
+    assert "nobody was there to ask: 3" in done.complaint
     if output == "stream-json":
         told = of(done.objects, "tool_result")
         assert [each["tool_use_id"] for each in told] == ["one", "two", "three"]
@@ -162,6 +162,20 @@ def test_damage_is_in_what_a_turn_prints(server, home, output):
 
 
 # -- exit codes and pipes --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_standard_stream_that_is_closed_costs_nothing(tmp_path, closed):
+    """The next file that is opened would take its number, and what is printed would go there."""
+    program = Program(tmp_path)
+    wrapper = ("sh", "-c", f'exec "$@" {closed}', "sh")
+    for output in ("text", "stream-json"):
+        done = program.run("--offline", "-p", "hello", "--output", output, wrapper=wrapper)
+        assert (done.code, done.err) == (0, "")
+        assert bool(done.out) == (">&-" not in closed.replace("2>&-", ""))
+    done = program.run("list", wrapper=wrapper)
+    assert (done.code, done.err) == (0, "")
+    assert program.run("verify").code == 0
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path):

@@ -98,6 +98,8 @@ def test_every_file_and_folder_is_private_whatever_the_umask(tmp_path, mask):
 CREATING = {"open", "mkdir", "makedirs", "touch", "write_text", "write_bytes", "mkstemp", "mkdtemp"}
 MADE = {
     "app/outputs.py look_away: os.open": "/dev/null",
+    "app/start.py _open_what_is_closed: open": "/dev/null",
+    "app/start.py _open_what_is_closed: os.open": "/dev/null",
     "app/repl/console.py _go: os.open": "/dev/null",
     "infrastructure/jsonl/disk.py _opened: os.open": "makes nothing",
     "infrastructure/jsonl/disk.py create: os.open": "every file of a store, 0600",
