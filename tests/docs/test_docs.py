@@ -60,7 +60,7 @@ def test_every_event_is_in_the_catalogue_with_a_line_that_reads(topic):
     assert fields <= named
 
 
-OWN = ("originator_id", "originator_version", "timestamp")
+OWN = ("originator_id", "originator_version", "timestamp", "class_version")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
