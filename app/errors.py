@@ -19,7 +19,6 @@
 from __future__ import annotations
 
 import re
-import traceback
 from typing import TYPE_CHECKING
 
 from eventsourcing.persistence import PersistenceError
@@ -196,4 +195,6 @@ def name_of(error: BaseException) -> str:
 
 def traceback_of(error: BaseException) -> str:
     """Return where *error* came from, for whoever looks for a bug: without secrets."""
+    import traceback  # noqa: PLC0415 - only who looks for a bug waits for it
+
     return redacted("".join(traceback.format_exception(error)))

@@ -25,7 +25,6 @@ Every `StoreError` carries the path it is about. ``OSError`` never leaves this p
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from eventsourcing.persistence import (
@@ -158,6 +157,9 @@ class WriteError(StoreError, OperationalError):
         self.errno = error.errno
 
 
+_REFUSALS = (400, 422)
+
+
 class ModelError(Exception):
     """There is no answer from the model, or it broke off.
 
@@ -207,8 +209,7 @@ class ModelError(Exception):
     @property
     def is_unexplained(self) -> bool:
         """Whether the server refused the request in words that say nothing of a limit."""
-        refusals = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
-        return self.status in refusals and not self.is_overflow and self.max_tokens is None
+        return self.status in _REFUSALS and not self.is_overflow and self.max_tokens is None
 
 
 class ToolError(Exception):

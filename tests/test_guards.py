@@ -292,7 +292,7 @@ def test_looking_at_logs_imports_nothing_slow_and_nothing_for_a_terminal(folder,
 
     assert "app.commands.talk" not in modules
     assert modules.isdisjoint(SLOW | FOR_PEOPLE)
-    assert len(modules) < 230
+    assert len(modules) < 240
 
 
 def test_before_its_prompt_is_on_the_screen_the_repl_imports_nothing_slow(folder, tmp_path):

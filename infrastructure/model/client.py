@@ -12,7 +12,6 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from infrastructure.errors import ModelError
-from infrastructure.model import connection
 from infrastructure.model.failures import sdk_failure
 from infrastructure.model.retrying import MAX_RETRIES, pause_after
 from infrastructure.model.streaming import Patience, events_of
@@ -85,12 +84,17 @@ class AnthropicModel:
             await asyncio.sleep(pause)
 
     async def _answer(
-        self, request: dict[str, Any], patience: Patience, anthropic: Any, httpx2: Any
+        self,
+        request: dict[str, Any],
+        patience: Patience,
+        anthropic: Any,
+        httpx2: Any,
+        connection: Any,
     ) -> AsyncIterator[dict[str, Any]]:
         """Send *request* once."""
         try:
             if self._client is None:
-                self._client = self._connect(anthropic, httpx2)
+                self._client = self._connect(anthropic, httpx2, connection)
             create = self._client.messages.create
             async with await patience.wait_for(create(**request)) as stream:
                 limit = request.get("max_tokens")
@@ -103,7 +107,7 @@ class AnthropicModel:
         except Exception as error:  # the SDK and its transport raise what they like
             raise sdk_failure(error, anthropic, httpx2, request) from error
 
-    def _connect(self, anthropic: Any, httpx2: Any) -> AsyncAnthropic:
+    def _connect(self, anthropic: Any, httpx2: Any, connection: Any) -> AsyncAnthropic:
         # The SDK would retry in silence: nobody could see why nothing happens, nor stop it.
         url = self._base_url() if callable(self._base_url) else self._base_url
         if url is None:
@@ -119,8 +123,10 @@ class AnthropicModel:
             self._client = None
 
 
-def _slow_imports() -> tuple[Any, Any]:
+def _slow_imports() -> tuple[Any, Any, Any]:
     import anthropic  # noqa: PLC0415
     import httpx2  # noqa: PLC0415
 
-    return anthropic, httpx2
+    from infrastructure.model import connection  # noqa: PLC0415
+
+    return anthropic, httpx2, connection
