@@ -3,15 +3,18 @@
 import io
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.color import ANSI_COLOR_NAMES
 from rich.console import Console
 from rich.theme import Theme
 
+from app.ports import Proposal
 from app.repl import colours
 from app.repl.markdown import Markdown
-from app.repl.tool_view import show_change, show_output
+from app.repl.question import Question
+from app.repl.tool_view import show_output
 from app.repl.transcript_view import show_transcript
 from tests.app.repl.test_screen import Screen, call, output
 from tests.app.repl.test_transcript_view import ITEMS
@@ -66,8 +69,14 @@ def everything(palette, system):
     )
     console.print(Markdown(ANSWER))
     show_transcript(console, ITEMS, earlier=3)
-    show_change(console, "edit", {"edits": [{"old_text": "a\nb", "new_text": "a\nc"}]})
-    show_change(console, "write", {"content": "new"}, old="old")
+    change = SimpleNamespace(
+        path="a", target=Path("/elsewhere/a"), before="a\nb\nc\n", after="a\nB\nc\n"
+    )
+    proposal = Proposal(call(command="ls  " * 40, path="a"), "it", change)
+    question = Question.about(proposal, Path("/work"), console)
+    question.show()
+    question.show_all()
+    question.answered("no")
     show_output(console, "bash", "\n".join(map(str, range(50))), is_error=False)
     show_output(console, "edit", "--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2", is_error=False)
     screen = Screen(fancy=True, color_system=system, theme=theme)
