@@ -28,6 +28,10 @@ _NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES})
 
 _SAFELY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
+_LARGE, _MOSTLY = 64 << 20, 100
+"""A large file of which not a hundredth is on the disk was never written: nobody reads a terabyte
+of nothing. What a file system compresses is larger."""
+
 _NO_FILE = {
     errno.ELOOP: "it is a symbolic link, and left alone",
     errno.EMLINK: "it is a symbolic link, and left alone",  # what BSDs say of it
@@ -82,6 +86,8 @@ def _opened(path: Path, flags: int) -> int:
         status = os.fstat(fd)
         if not modes.S_ISREG(status.st_mode):
             raise NotOurFileError(errno.EINVAL, _NO_FILE[errno.ENXIO])
+        if status.st_size > _LARGE and status.st_blocks * 512 < status.st_size // _MOSTLY:
+            raise NotOurFileError(errno.EFBIG, "it is all holes, and left alone")
         _require_ours(status)
     except BaseException:
         close(fd)

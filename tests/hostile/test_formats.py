@@ -63,7 +63,7 @@ def test_nothing_is_added_to_a_log_of_a_format_that_is_not_known_here(app, log, 
     assert len(complaints) == 3
     assert name in str(complaints[0])
     assert log.read_bytes() == before
-    for command in ("verify", "list --all", "stats"):
+    for command in ("verify", "list --all", "stats --all"):
         assert name in CliRunner().invoke(leftfold, command.split()).output
     assert CliRunner().invoke(leftfold, ["verify"]).exit_code == 1
 

@@ -73,6 +73,12 @@ def bound_socket(path, _outside):
         os.chdir(here)
 
 
+def terabyte_of_nothing(path, _outside):
+    with path.open("wb") as file:
+        file.write(b'{"format":"leftfold/1"}\n')
+        file.truncate(1 << 40)
+
+
 def file_of_somebody_else(path, outside):
     if os.geteuid() != 0:
         pytest.skip("only root can give files away")
@@ -82,7 +88,7 @@ def file_of_somebody_else(path, outside):
 
 KINDS = (
     link, dangling_link, link_to_a_device, pipe, folder_in_its_place, bound_socket,
-    file_of_somebody_else,
+    terabyte_of_nothing, file_of_somebody_else,
 )  # fmt: skip
 FILES = ("{id}.jsonl", ".leases/{id}", ".snapshots/{id}.jsonl", ".index/notifications", ".tracking.jsonl")  # fmt: skip
 FOLDERS = (".leases", ".snapshots", ".index", ".trash")
@@ -165,7 +171,7 @@ def test_one_hostile_log_costs_no_command_its_answer(folder, outside, ids, kind)
     clear(path)
     kind(path, outside)
 
-    for command in (["list", "--all"], ["stats"], ["verify"]):
+    for command in (["list", "--all"], ["stats", "--all"], ["verify"]):
         done = CliRunner().invoke(leftfold, command)
         assert str(ids[1]) in done.output, (command, done.output, done.exception)
         assert path.name in done.output
