@@ -97,9 +97,9 @@ def test_every_file_and_folder_is_private_whatever_the_umask(tmp_path, mask):
 
 CREATING = {"open", "mkdir", "makedirs", "touch", "write_text", "write_bytes", "mkstemp", "mkdtemp"}
 MADE = {
-    "app/outputs.py look_away: os.open": "/dev/null",
     "app/start.py _open_what_is_closed: open": "/dev/null",
     "app/start.py _open_what_is_closed: os.open": "/dev/null",
+    "app/outputs.py look_away: os.open": "/dev/null",
     "app/repl/console.py _go: os.open": "/dev/null",
     "infrastructure/jsonl/disk.py _opened: os.open": "makes nothing",
     "infrastructure/jsonl/disk.py create: os.open": "every file of a store, 0600",
@@ -107,10 +107,12 @@ MADE = {
     "infrastructure/jsonl/disk.py open_folder: os.open": "only reads",
     "infrastructure/safe_files.py beginning: os.open": "only reads",
     "infrastructure/tools/files.py open_regular: os.open": "only reads",
+    "infrastructure/tools/replacing.py _copy_of: tempfile.mkstemp": "a copy for a crash, 0600",
+    "infrastructure/tools/replacing.py _rename_over: os.open": "the user's files, as the umask says",
+    "infrastructure/tools/replacing.py _write_in_place: os.open": "the user's files, which are there",
+    "infrastructure/tools/replacing.py replace: mkdir": "the user's folders, as the umask says",
     "infrastructure/withheld.py _overwrite: open": "only reads",
     "infrastructure/withheld.py _overwrite: os.open": "this program's own memory",
-    "infrastructure/tools/files.py replace: mkdir": "the user's folders, as the umask says",
-    "infrastructure/tools/files.py replace: os.open": "the user's files, as the umask says",
     "infrastructure/tools/images.py _decode: open": "only reads",
     "infrastructure/tools/output.py _create: mkdir": "the folder of outputs, 0700",
     "infrastructure/tools/output.py _create: os.open": "an output, 0600",
@@ -126,8 +128,6 @@ DELETED = {
     "infrastructure/jsonl/disk.py remove: os.unlink": "the one function of the store that removes",
     "infrastructure/jsonl/disk.py rename: os.replace": "the one that puts a file in place",
     "infrastructure/jsonl/disk.py truncate: os.ftruncate": "the one that cuts",
-    "infrastructure/jsonl/locks.py _sign: disk.truncate": "who holds a lease: a hint",
-    "infrastructure/jsonl/locks.py release: disk.truncate": "who holds a lease: a hint",
     "infrastructure/jsonl/log_file.py _create: disk.rename": "a new log, which was not there",
     "infrastructure/jsonl/log_file.py _cut: disk.truncate": "a failed append, back to before it",
     "infrastructure/jsonl/log_file.py _discard: disk.remove": "a new log that could not be made",
@@ -139,10 +139,14 @@ DELETED = {
     "infrastructure/jsonl/store.py trash: disk.rename": "`delete`: into the trash, whole",
     "infrastructure/jsonl/tracking.py _write: disk.truncate": "derived: half a record",
     "infrastructure/jsonl/tracking.py advancing: disk.truncate": "derived: half a record",
+    "infrastructure/jsonl/locks.py _say: disk.truncate": "a lease: who holds it",
+    "infrastructure/seals.py _put: disk.rename": "a new key, where there is none",
     "infrastructure/seals.py _put: disk.remove": "its own temporary file",
+    "infrastructure/tools/replacing.py _fill: os.ftruncate": "the user's file, as it was let to be",
+    "infrastructure/tools/replacing.py _rename_over: replace": "the same: by a whole new file",
+    "infrastructure/tools/replacing.py _rename_over: unlink": "its own temporary file",
+    "infrastructure/tools/replacing.py _write_in_place: unlink": "its own copy, not needed any more",
     "infrastructure/tools/changing.py _written: replace": "the user's file, as the model was let to",
-    "infrastructure/tools/files.py replace: replace": "the same: by a whole new file, in one step",
-    "infrastructure/tools/files.py replace: unlink": "its own temporary file",
 }
 """Every place that may end a file, or a part of it, and why it may. None but `delete` is a conversation's."""
 
