@@ -126,7 +126,7 @@ class CountingToolbox(Toolbox):
         super().__init__(cwd=cwd, side_files=cwd / ".outputs")
         self.ran = []
 
-    async def run(self, call, on_output):
+    async def run(self, call, on_output, **_plan):
         self.ran.append(call.id)
         await asyncio.sleep(0.01 * CALLS.index(call.id))
         return ToolOutput(f"result of {call.id}")
