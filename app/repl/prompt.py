@@ -306,7 +306,10 @@ def _continuation(width: int, _line: int, _wraps: int) -> str:
 
 @contextmanager
 def quiet_terminal() -> Iterator[None]:
-    """Keep what is typed meanwhile off the screen; the next prompt gets it."""
+    """Keep what is typed meanwhile off the screen; the next prompt gets it, key by key.
+
+    The system would edit whole lines of it: it took the end of a paste for a deleted word, say.
+    """
     if not is_interactive():
         yield
         return
@@ -316,7 +319,7 @@ def quiet_terminal() -> Iterator[None]:
         yield
         return
     quiet = [*before]
-    quiet[3] &= ~termios.ECHO
+    quiet[3] &= ~(termios.ECHO | termios.ICANON)
     with suppress(termios.error):
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, quiet)
     try:
