@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from app.errors import AmbiguousIdError, NoSuchConversationError, UsageError
 from app.i18n import _
 from domain.errors import UnknownEntryError
-from domain.projections.catalogue import row
 from infrastructure.errors import StoreError
 
 if TYPE_CHECKING:
@@ -83,6 +82,8 @@ def _with_part(conversations: Conversations, part: str) -> list[UUID]:
 
 def _named(conversations: Conversations, name: str) -> list[UUID]:
     """Return the conversations of this *name*. A log that cannot be read has none."""
+    from domain.projections.catalogue import row  # noqa: PLC0415 - most people give an id
+
     named = []
     for found in conversations.ids() if name else ():
         with suppress(StoreError):
