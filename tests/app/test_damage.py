@@ -37,7 +37,7 @@ DAMAGES = {
     "no header": (in_line(1, lambda _: b"?"), "line 1: damaged header"),
     "half a line": (in_line(5, lambda line: line[:30]), "line 5: "),
     "a header of another format": (
-        in_line(1, lambda _: b'{"format":"other/1","id":"x"}'), "line 1: damaged header",
+        in_line(1, lambda _: b'{"format":"other/1","id":"x"}'), "line 1: the header of another format, 'other/1'",
     ),
     "a lost line": (lambda data: data.replace(data.split(b"\n")[4] + b"\n", b""), "line 5: its parent 4 is"),
     "a torn tail": (lambda data: data + b'{"v":7,"to', "line 7: torn tail"),
