@@ -13,7 +13,7 @@ from app.repl.visible import MOST_BLANK_LINES, blank_lines, is_blank, visible
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-MOST_COMPARED = 20_000_000
+MOST_COMPARED = 2_000_000_000
 """Pairs of lines up to which two texts are compared; beyond that all of the old one goes."""
 _AROUND = 3
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")

@@ -181,6 +181,16 @@ def test_a_change_is_shown_with_its_place_and_what_is_around_it():
     assert "  12  12\n  13  13\n[y]es" in shown
 
 
+def test_of_a_long_file_what_changes_is_shown_and_not_all_of_it():
+    lines = [f"{number}\n" for number in range(1, 9001)]
+    changed = ["one\n", *lines[1:-1], "last\n"]
+    shown = shown_of("a.txt", "/work/a.txt", "".join(lines), "".join(changed))
+
+    assert "+one\n" in shown
+    assert "9000 +last\n" in shown
+    assert "[s]how all" not in shown
+
+
 @pytest.mark.parametrize(
     ("path", "target", "named"),
     [
@@ -222,7 +232,7 @@ def test_the_end_of_a_long_path_is_shown():
         (None, "x" + " " * 200 + "evil\n", "  1 +x⟨200 blanks⟩evil\n"),
         (None, "x\n" + "\n" * 100 + "evil\n", "    2 +⟨100 blank lines⟩\n  102 +evil\n"),
         (None, "···\n" * 9, "  9 +···\n"),
-        ("a\n" * 6000, "b\n" * 6000, "-a\n"),
+        ("a\n" * 50_000, "b\n" * 50_000, "-a\n"),
     ],
 )
 def test_nothing_that_a_write_does_is_unseen(before, after, rows):
