@@ -17,6 +17,7 @@ from eventsourcing.utils import TopicError
 
 from app import instructions
 from app.application import Conversations, require_known
+from app.surroundings import surroundings
 from domain.conversation import Conversation
 from infrastructure.errors import SettingsError
 from infrastructure.jsonl.locks import Lease
@@ -221,6 +222,8 @@ class Workshop:
         system = instructions.system_prompt(
             cwd,
             instructions.context_files(self.settings.home, cwd),
+            tools=toolbox.tools,
+            surroundings=surroundings(cwd, talk, instructions.project_root(cwd)),
             replacement=self.settings.system_prompt,
             addition=self.settings.append_system_prompt,
         )

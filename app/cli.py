@@ -158,7 +158,9 @@ def in_our_language(command: click.Command) -> click.Command:
 @click.option("--offline", is_flag=True, help="Use the built-in offline model.")
 @click.option("--yes", is_flag=True, help="Let tools act without asking.")
 @click.option("--read-only", is_flag=True, help="Offer only the tools that just read.")
-@click.option("--tools", metavar="NAMES", help="Offer only these: bash, read, write, edit.")
+@click.option(
+    "--tools", metavar="NAMES", help="Offer only these: bash, read, write, edit, ls, find, grep."
+)
 @click.option("--system-prompt", metavar="TEXT|@FILE", help="Instead of our own instructions.")
 @click.option("--append-system-prompt", metavar="TEXT|@FILE", help="After the instructions.")
 @click.option("--here", is_flag=True, help="Work here if the conversation's directory is gone.")

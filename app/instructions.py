@@ -6,27 +6,32 @@ Beside our own words these are the project's: ``AGENTS.md`` (``CLAUDE.md`` in a 
 
 from __future__ import annotations
 
-import platform
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from app.i18n import _
+from app.surroundings import told_surroundings
 from domain.text import valid
 from infrastructure.safe_files import NotTrustedError, beginning, is_own, require_trusted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-_TEMPLATE = """\
-You are Leftfold, a coding agent in a terminal. You work for one person, on their machine, in the \
-directory {cwd} ({system}).
+_OURS = """\
+You are Leftfold, a coding agent in a terminal. You work for one person, on their machine.
 
-Use the tools to look before you answer and to do what is asked. Say briefly what you are about \
-to do when it is not obvious, do it, check that it worked, and report what you found. Keep answers \
-short; use Markdown. Read a file before you change it, and change no more than the task needs. \
-Commands run without a terminal and without input. If a result says that an outcome is unknown, \
-find out what happened before you try again."""
+Use the tools to look before you answer and to do what is asked; ask for calls that do not depend \
+on one another in one answer. {search}Say briefly what you are about to do when it is not obvious, \
+do it, check that it worked, and report what you found. Keep answers short; use Markdown. Read a \
+file before you change it, and change no more than the task needs. Commit, push or publish only if \
+you are asked to. Commands run without a terminal and without input. If a result says that an \
+outcome is unknown, find out what happened before you try again."""
+
+_BY_COMMANDS = (
+    "Search by commands (`rg`, or `grep -rn`; `git ls-files`) before you read whole files. "
+)
+_BY_TOOLS = "Search with grep and find before you read whole files. "
 
 _PROJECT = """\
 The files below were written by the user, or by the people of this project, for agents like you. \
@@ -50,20 +55,31 @@ def system_prompt(
     cwd: str,
     files: Sequence[ContextFile] = (),
     *,
+    tools: Collection[str] = ("bash",),
     replacement: str | None = None,
     addition: str | None = None,
+    surroundings: str | None = None,
 ) -> str:
     """Return the system prompt for a conversation in the directory *cwd*.
 
-    *replacement* stands instead of our own words, *addition* comes last.
+    *tools* are those that are offered: no other is named. *replacement* stands instead of our own
+    words; then come the *files* and the *addition*. The *surroundings* come last: what is the same
+    in all conversations is a prefix of them, which a server need read only once.
     """
-    ours = _TEMPLATE.format(cwd=cwd, system=platform.system() or "unknown system")
-    parts = [ours if replacement is None else replacement]
+    parts = [_ours(tools) if replacement is None else replacement]
     if files:
         parts.append(_PROJECT)
         parts += [f'<file path="{path}">\n{text.rstrip()}\n</file>' for path, text in files]
     parts.append(addition or "")
+    if replacement is None:
+        parts.append(surroundings or told_surroundings(cwd))
     return valid("\n\n".join(filter(None, parts)))
+
+
+def _ours(tools: Collection[str]) -> str:
+    if "grep" in tools and "find" in tools:
+        return _OURS.format(search=_BY_TOOLS)
+    return _OURS.format(search=_BY_COMMANDS if "bash" in tools else "")
 
 
 def context_files(home: Path, cwd: str) -> tuple[ContextFile, ...]:

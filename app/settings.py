@@ -31,9 +31,11 @@ MAX_COST = 20.0
 """How many US dollars a turn may cost."""
 IDLE_LIMIT = 300.0
 """How many seconds may pass without anything of an answer. Models think long, not in silence."""
-TOOL_NAMES = ("bash", "read", "write", "edit")
-READING_TOOLS = ("read",)
-"""The tools that need no approval. A test compares both with the tools: to import them is slow."""
+DEFAULT_TOOLS = ("bash", "read", "write", "edit")
+READING_TOOLS = ("read", "ls", "find", "grep")
+"""The tools that need no approval: all that is offered to one who only looks."""
+TOOL_NAMES = (*DEFAULT_TOOLS, *READING_TOOLS[1:])
+"""All of them. A test compares these with the tools: to import them is slow."""
 
 USER_FILE, PROJECT_FILE = "settings.toml", ".leftfold.toml"
 VARIABLES = {
@@ -88,7 +90,7 @@ class Settings:
     max_tokens: int | None = None
     system_prompt: str | None = None
     append_system_prompt: str | None = None
-    tools: tuple[str, ...] = TOOL_NAMES
+    tools: tuple[str, ...] = DEFAULT_TOOLS
     editing_mode: str = "emacs"
     theme: str = "auto"
     bell: bool = True
@@ -345,7 +347,8 @@ def _offered(names: Sequence[str] | None, *, is_reading: bool) -> tuple[str, ...
     Raises:
         UsageError: none is.
     """
-    left = TOOL_NAMES if names is None else tuple(names)
+    offered = READING_TOOLS if is_reading else DEFAULT_TOOLS
+    left = offered if names is None else tuple(names)
     if is_reading:
         left = tuple(name for name in left if name in READING_TOOLS)
     if not left:

@@ -9,6 +9,9 @@ from typing import Any, Final
 
 from infrastructure.tools.bash import Bash
 from infrastructure.tools.edit import EditTool
+from infrastructure.tools.find import Find
+from infrastructure.tools.grep import Grep
+from infrastructure.tools.ls import Ls
 from infrastructure.tools.output import ToolContext, ToolOutput
 from infrastructure.tools.read import Read
 from infrastructure.tools.tool import Tool
@@ -16,4 +19,12 @@ from infrastructure.tools.write import Write
 
 __all__ = ["TOOLS", "Tool", "ToolContext", "ToolOutput"]
 
-TOOLS: Final[tuple[Tool[Any], ...]] = (Bash(), Read(), Write(), EditTool())
+TOOLS: Final[tuple[Tool[Any], ...]] = (
+    Bash(),
+    Read(),
+    Write(),
+    EditTool(),
+    Ls(),
+    Find(),
+    Grep(),
+)

@@ -22,7 +22,7 @@ _CHANGED: Final = (
 )
 _UNSEEN: Final = (
     "{path} exists, and not all of it was read here; nothing was written. Read it first, so that "
-    "nothing in it is lost, or change it with edit."
+    "nothing in it is lost."
 )
 
 
@@ -39,8 +39,8 @@ class Write(ChangingTool[WriteInput]):
     name = "write"
     description = (
         "Create a file, or replace all of an existing one, with exactly the text you give. Folders "
-        "that are missing are created. Read a file before you replace it. To change part of a "
-        "file, use edit."
+        "that are missing are created. Read a file before you replace it; where you can, change "
+        "only the part of it that must change."
     )
     Input = WriteInput
 

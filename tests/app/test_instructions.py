@@ -1,11 +1,18 @@
 """What the model is told: our words, and the files of the home, the way down and the project."""
 
+import json
 import os
+import re
+from datetime import UTC, datetime
+from uuid import uuid4
 
 import pytest
 
 from app.instructions import MOST_BYTES, context_files, project_root, system_prompt
-from app.settings import READING_TOOLS, TOOL_NAMES
+from app.settings import DEFAULT_TOOLS, READING_TOOLS, TOOL_NAMES
+from app.surroundings import surroundings
+from domain.conversation import Conversation
+from infrastructure.model.offline import count_tokens
 from infrastructure.tools import TOOLS
 from tests.app.programs import Program, events
 from tests.server import ScriptedServer, call, reply
@@ -92,17 +99,83 @@ def test_the_prompt_has_our_words_then_each_file_with_its_path_then_what_was_add
     (project / "AGENTS.md").write_text("Use tabs.\n")
     files = context_files(home, str(project))
 
-    ours, said, file, added = system_prompt(str(project), files, addition="Be brief.").rsplit(
-        "\n\n", 3
-    )
+    whole = system_prompt(str(project), files, addition="Be brief.")
+    ours, said, file, added, around = whole.rsplit("\n\n", 4)
 
     assert ours.startswith("You are Leftfold")
     assert "Follow them" in said
     assert file == f'<file path="{project}/AGENTS.md">\nUse tabs.\n</file>'
     assert added == "Be brief."
+    assert f"Directory: {project}\n" in around
     replaced = system_prompt(str(project), files, replacement="You are a poet.")
     assert replaced.startswith("You are a poet.\n\nThe files below")
     assert system_prompt(str(project), files, replacement="").startswith("The files below")
+
+
+OFFERS = [DEFAULT_TOOLS, READING_TOOLS, TOOL_NAMES, ("read",), ("read", "write"), ("bash",)]
+
+
+@pytest.mark.parametrize("offered", OFFERS)
+def test_no_text_names_a_tool_that_is_not_offered(offered):
+    told = [system_prompt("/w", tools=offered)]
+    told += [json.dumps(tool.definition()) for tool in TOOLS if tool.name in offered]
+    # As an English word a name may stand anywhere; as a tool it is used, or no word at all.
+    for name in set(TOOL_NAMES) - set(offered):
+        is_told = re.compile(rf"\b(use|with) {name}\b|\b(?:bash|ls)\b(?<=\b{name})(?!-)|`{name}`")
+        assert not any(map(is_told.search, told)), name
+
+
+@pytest.mark.parametrize("offered", [DEFAULT_TOOLS, READING_TOOLS])
+def test_what_every_request_says_is_short(offered):
+    tools = [tool.definition() for tool in TOOLS if tool.name in offered]
+    system = system_prompt("/home/somebody/projects/shop", tools=offered)
+
+    assert count_tokens({"system": system, "tools": tools, "messages": []}) < 1_200
+
+
+def test_what_is_the_same_everywhere_comes_first(project, home):
+    here, there = (system_prompt(cwd).partition("Directory: ") for cwd in ("/here", "/there"))
+
+    assert here[0] == there[0]
+    assert here[2].startswith("/here\n")
+
+
+BRANCHES = {
+    "ref: refs/heads/topic/a-1\n": "git branch topic/a-1",
+    "0123456789abcdef0123456789abcdef01234567\n": "git commit 0123456789ab",
+    "a secret that is no branch\n": "git at no known commit",
+}
+
+
+@pytest.mark.parametrize("head", BRANCHES)
+def test_the_day_and_the_branch_are_told_as_they_were_at_the_beginning(project, head):
+    root = project / ".git"
+    root.mkdir(exist_ok=True)
+    (root / "HEAD").write_text(head)
+    talk = started(str(project))
+
+    told = surroundings(str(project), talk, project)
+    assert f"began: {talk.created_on:%Y-%m-%d}, {BRANCHES[head]}\n" in told
+
+    talk.change_instructions(system_prompt(str(project), surroundings=told), [])
+    (root / "HEAD").write_text("ref: refs/heads/other\n")
+    assert surroundings(str(project), talk, project) == told
+    assert "git branch other" in surroundings(str(project.parent), talk, project)
+
+
+def test_a_head_that_leads_elsewhere_or_blocks_tells_nothing(project):
+    root = project / ".git"
+    root.mkdir(exist_ok=True)
+    talk = started(str(project))
+    (root / "HEAD").symlink_to("/proc/self/environ")
+    assert "git at no known commit" in surroundings(str(project), talk, project)
+    (root / "HEAD").unlink()
+    os.mkfifo(root / "HEAD")
+    assert "git at no known commit" in surroundings(str(project), talk, project)
+
+
+def started(cwd):
+    return Conversation.start(uuid4(), timestamp=datetime(2026, 12, 2, tzinfo=UTC), cwd=cwd)
 
 
 def test_a_path_that_is_no_text_can_be_told(tmp_path):
@@ -167,7 +240,8 @@ def test_the_names_of_tools_are_the_tools():
     ("flags", "offered"),
     [
         (["--tools", "write, read"], ["read", "write"]),
-        (["--read-only"], ["read"]),
+        (["--read-only"], ["read", "ls", "find", "grep"]),
+        (["--tools", "grep,bash"], ["bash", "grep"]),
         (["--read-only", "--tools", "bash,read"], ["read"]),
         ([], ["bash", "read", "write", "edit"]),
     ],

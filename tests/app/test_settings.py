@@ -7,7 +7,7 @@ import pytest
 
 from app.configuration import Keys, choices
 from app.errors import UsageError
-from app.settings import TOOL_NAMES, VARIABLES, settings, talk_settings
+from app.settings import DEFAULT_TOOLS, VARIABLES, settings, talk_settings
 from domain.conversation import THINKING_LEVELS
 from tests.app.programs import Program, events
 from tests.server import ScriptedServer, reply
@@ -101,7 +101,7 @@ def test_what_makes_no_sense_names_the_file_and_the_key(files, text, complaint):
         ("LEFTFOLD_THINKING", "hard"),
         ("LEFTFOLD_YES", "perhaps"),
         ("LEFTFOLD_CONTEXT_WINDOW", "many"),
-        ("LEFTFOLD_TOOLS", "bash,ls"),
+        ("LEFTFOLD_TOOLS", "bash,cat"),
     ],
 )
 def test_a_variable_that_makes_no_sense_is_named(files, monkeypatch, variable, value):
@@ -231,7 +231,7 @@ def test_a_file_named_in_settings_is_seen_from_that_file(files):
 
 def test_the_keys_are_the_same_everywhere(files):
     assert list(Keys.model_fields) == list(VARIABLES)
-    assert talk_settings().tools == TOOL_NAMES
+    assert talk_settings().tools == DEFAULT_TOOLS
     for level in THINKING_LEVELS:
         assert choices({"thinking": level}).values["thinking"] == level
 

@@ -346,7 +346,7 @@ def test_names_are_utf8_in_every_locale(tmp_path):
         "import asyncio, pathlib, sys\n"
         "from infrastructure.tools import TOOLS, ToolContext\n"
         "context = ToolContext(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[1], 'o'), 't')\n"
-        "bash, read, write, edit = TOOLS\n"
+        "bash, read, write, *_ = TOOLS\n"
         "for tool, arguments in [\n"
         "    (write, {'path': '\\xe9', 'content': '\\xe9'}),\n"
         "    (read, {'path': '\\xe9'}),\n"

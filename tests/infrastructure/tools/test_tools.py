@@ -105,9 +105,10 @@ SCHEMAS = {
 }
 
 
-def test_there_are_four_tools_in_this_order():
-    assert [tool.name for tool in TOOLS] == ["bash", "read", "write", "edit"]
-    assert [tool.needs_approval for tool in TOOLS] == [True, False, True, True]
+def test_these_are_the_tools_in_this_order():
+    names = ["bash", "read", "write", "edit", "ls", "find", "grep"]
+    assert [tool.name for tool in TOOLS] == names
+    assert [tool.name for tool in TOOLS if tool.needs_approval] == ["bash", "write", "edit"]
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

@@ -1,0 +1,181 @@
+"""The tools that list, find and search: what git leaves out is left out; nothing blocks or hangs."""
+
+import os
+import subprocess
+
+import pytest
+
+from infrastructure.tools import find
+from infrastructure.tools.walking import glob, walk
+
+
+@pytest.fixture
+def project(context):
+    """A repository with ignored files, links that turn in a circle, and a pipe."""
+    cwd = context.cwd
+    subprocess.run(["git", "init", "-q", cwd], check=True)
+    files = {
+        ".gitignore": "*.log\nbuild/\n/only-here.txt\n",
+        ".git/info/exclude": "mine.txt\n",
+        "src/app.py": "def needle():\n    return 1\n",
+        "src/.gitignore": "!keep.log\n*.tmp\n",
+        "src/keep.log": "needle kept\n",
+        "src/drop.log": "needle dropped\n",
+        "src/a.tmp": "needle\n",
+        "src/only-here.txt": "needle here\n",
+        "only-here.txt": "needle\n",
+        "mine.txt": "needle\n",
+        "build/out.py": "needle\n",
+        ".hidden/x.py": "needle hidden\n",
+        "node.bin": "needle\0\n",
+    }
+    for name, text in files.items():
+        path = cwd / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (cwd / "src" / "loop").symlink_to("..")
+    os.mkfifo(cwd / "pipe")
+    return cwd
+
+
+SEEN = [
+    ".gitignore",
+    ".hidden/x.py",
+    "node.bin",
+    "src/.gitignore",
+    "src/app.py",
+    "src/keep.log",
+    "src/only-here.txt",
+]
+
+
+def test_the_walk_sees_what_git_sees(project):
+    seen = sorted(one.name for one in walk(project) if one.is_regular)
+    git = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    links = {"src/loop"}
+
+    assert seen == SEEN
+    assert sorted(set(git.stdout.split()) - links) == SEEN
+
+
+def test_an_inner_folder_knows_the_rules_above_it(project):
+    assert [one.name for one in walk(project / "src") if one.is_regular] == [
+        ".gitignore",
+        "app.py",
+        "keep.log",
+        "only-here.txt",
+    ]
+
+
+def test_a_folder_that_is_ignored_is_searched_if_it_is_named(call, project):
+    assert call("grep", pattern="needle", path="build").content == "out.py:1: needle\n"
+
+
+def test_ls_shows_all_and_says_what_it_is(call, project):
+    assert call("ls", path="src").content.split("\n") == [
+        ".gitignore",
+        "a.tmp",
+        "app.py",
+        "drop.log",
+        "keep.log",
+        "loop@",
+        "only-here.txt",
+    ]
+    assert call("ls", limit=1).content == ".git/\n[1 of 9 names]"
+    assert "Did you mean src?" in call("ls", path="scr").content
+    assert "is not a directory" in call("ls", path="mine.txt").content
+    (project / "empty").mkdir()
+    assert call("ls", path="empty").content == "(empty directory)"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("*.py", [".hidden/x.py", "src/app.py"]),
+        ("src/*.py", ["src/app.py"]),
+        ("**/*.{py,log}", [".hidden/x.py", "src/app.py", "src/keep.log"]),
+        ("src", ["src/"]),
+        ("[!a]*.log", ["src/keep.log"]),
+        ("pi?e", ["pipe"]),
+        ("nothing", ["(nothing found)"]),
+    ],
+)
+def test_find_takes_names_and_paths(call, project, pattern, found):
+    assert call("find", pattern=pattern).content.split("\n") == found
+
+
+def test_find_is_capped(call, project):
+    output = call("find", pattern="*", limit=2).content
+
+    assert output == ".gitignore\n.hidden/\n[The first 2; there are more]"
+
+
+def test_grep_says_where(call, project):
+    assert sorted(call("grep", pattern=r"needle\b").content.splitlines()) == [
+        ".hidden/x.py:1: needle hidden",
+        "src/app.py:1: def needle():",
+        "src/keep.log:1: needle kept",
+        "src/only-here.txt:1: needle here",
+    ]
+    assert call("grep", pattern="NEEDLE", glob="*.py", ignore_case=True, path="src").content == (
+        "app.py:1: def needle():\n"
+    )
+    assert call("grep", pattern="needle()", literal=True).content == "src/app.py:1: def needle():\n"
+    assert call("grep", pattern="return", context=1, path="src/app.py").content == (
+        "app.py-1- def needle():\napp.py:2:     return 1\n"
+    )
+    assert call("grep", pattern="zzz").content == "(nothing found)"
+
+
+def test_grep_is_capped_in_matches_and_in_length(call, project):
+    (project / "long.txt").write_text("needle " + "x" * 100_000 + "\nneedle\nneedle\n")
+
+    output = call("grep", pattern="needle", path="long.txt", limit=2).content
+
+    assert "… (100,007 characters)" in output
+    assert output.endswith("[The first 2 matches; there may be more]\n")
+    assert len(output) < 1_000
+
+
+@pytest.mark.parametrize("pattern", ["(", "*", "a{99999999999}"])
+def test_what_is_no_expression_is_told(call, project, pattern):
+    output = call("grep", pattern=pattern)
+
+    assert output.is_error
+    assert "cannot be used" in output.content
+
+
+def test_a_pattern_that_takes_for_ever_is_stopped(call, project, monkeypatch):
+    monkeypatch.setattr("infrastructure.tools.grep.SECONDS", 1.5)
+    (project / "a.txt").write_text("needle first\n" + "a" * 60 + "\n")
+
+    output = call("grep", pattern="(a+)+$|needle first|(a+)+b", path="a.txt").content
+    assert "Stopped" not in output or "needle first" in output
+    output = call("grep", pattern="^needle|^(a+)+b", path="a.txt").content
+
+    assert output.startswith("a.txt:1: needle first\n[Stopped after 1.5 s")
+
+
+def test_a_glob_that_would_take_for_ever_does_not(project):
+    assert glob("*a" * 60 + "b").fullmatch("a" * 250) is None
+
+
+def test_names_that_are_no_text_are_shown(call, project):
+    with open(os.fsencode(project) + b"/caf\xe9.txt", "wb") as file:  # noqa: PTH123
+        file.write(b"needle odd\n")
+
+    assert "caf\ufffd.txt" in call("ls").content
+    assert "caf\ufffd.txt" in call("find", pattern="caf*").content
+    assert "caf\ufffd.txt:1: needle odd" in call("grep", pattern="needle odd").content
+
+
+def test_a_walk_ends_when_its_time_is_over(call, project, monkeypatch):
+    monkeypatch.setattr(find, "SECONDS", -1.0)
+
+    assert call("find", pattern="*").content.startswith("[Stopped after")
