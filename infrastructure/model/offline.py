@@ -178,6 +178,8 @@ def _calls(turn: _Turn, name: str, *inputs: Json) -> list[Json]:
 
 
 def _list_files(turn: _Turn, _match: re.Match[str]) -> list[Json]:
+    if "bash" not in turn.tools and "ls" in turn.tools:
+        return _calls(turn, "ls", {})
     return _calls(turn, "bash", {"command": "ls"})
 
 
@@ -368,7 +370,7 @@ def _lead(turn: _Turn, call: Json, *, failed: bool) -> tuple[str, str]:
             turn.say(f"Error from {what}:", f"{what} 出错："),
             turn.say(f"Error from {what}, without a message.", f"{what} 出错，没有说明。"),
         )
-    if name == "bash" and input_.get("command") == "ls":
+    if name == "ls" or (name == "bash" and input_.get("command") == "ls"):
         return (
             turn.say("Here are the files in this directory:", "当前目录里有这些文件："),
             turn.say("There are no files in this directory.", "当前目录里没有文件。"),

@@ -131,6 +131,12 @@ def test_every_sentence_of_the_introduction_is_understood():
             )
 
 
+def test_files_are_listed_by_the_tool_that_is_offered():
+    [call] = ask("ls", tools=[TOOLS[1], {**TOOLS[1], "name": "ls"}]).content
+
+    assert (call["name"], call["input"]) == ("ls", {})
+
+
 @pytest.mark.parametrize(("prompt", "words"), [("ls", "not offered"), ("列出文件", "没有提供")])
 def test_a_tool_that_is_not_offered_is_not_called(prompt, words):
     text = only_text(ask(prompt, tools=TOOLS[1:]))
