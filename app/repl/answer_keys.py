@@ -44,10 +44,11 @@ def meaning(burst: Sequence[KeyPress], words: Mapping[str, str]) -> str | None:
 
 
 class AnswerKeys:
-    """Reads the keyboard until one of *words* was typed."""
+    """Reads the keyboard until one of *words* was typed; *explain* is called for all else."""
 
-    def __init__(self, words: Mapping[str, str]) -> None:
+    def __init__(self, words: Mapping[str, str], explain: Callable[[], None]) -> None:
         self._words = words
+        self._explain = explain
         session = get_app_session()
         self._source, self._output = session.input, session.output
         self._burst: list[KeyPress] = []
@@ -121,6 +122,8 @@ class AnswerKeys:
         burst, self._burst = self._burst, []
         if (word := meaning(burst, self._words)) is not None:
             self._say(word)
+        elif burst:
+            self._explain()
 
     def _wait(self, seconds: float, then: Callable[[], None]) -> None:
         if self._timer is not None:

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     class Ask(Protocol):
         """Waits for one of the *words*, and returns what it stands for."""
 
-        async def __call__(self, words: dict[str, str]) -> str:
-            """Return what the person answered, or that they stopped, or must be asked again."""
+        async def __call__(self, words: dict[str, str], explain: Callable[[], None]) -> str:
+            """Return what the person answered, or that they stopped, or must be asked again.
+
+            *explain* is called for what is typed and no answer.
+            """
 
 
 STOP, AGAIN, ALL = "stop", "again", "all"
@@ -71,21 +74,21 @@ class AskingApprover:
         ask = self._ask or answer_at_terminal
         question.show()
         while True:
-            answer = await ask(question.words)
-            question.answered(answer)
-            if answer == ALL or (answer in _ALLOWING and not question.is_shown_whole):
-                question.show_all()
-            elif answer == AGAIN:
+            answer = await ask(question.words, question.explain)
+            if answer == AGAIN:
                 question.show()
-            else:
+                continue
+            question.answered(answer)
+            if answer != ALL and (answer not in _ALLOWING or question.is_shown_whole):
                 return answer
+            question.show_all()
 
 
-async def answer_at_terminal(words: dict[str, str]) -> str:
+async def answer_at_terminal(words: dict[str, str], explain: Callable[[], None]) -> str:
     """Wait for one of *words* at the terminal, and return what it stands for."""
     from app.repl.answer_keys import AnswerKeys  # noqa: PLC0415 - prompt_toolkit is not for -p
 
-    return await AnswerKeys(words).answer()
+    return await AnswerKeys(words, explain).answer()
 
 
 async def ask_why_at_terminal() -> str:

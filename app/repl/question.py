@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from app.i18n import _
 from app.repl.console import say, show
 from app.repl.differences import rows_of
+from app.repl.plain import cells
 from app.repl.visible import visible, visible_lines
 
 if TYPE_CHECKING:
@@ -41,6 +42,15 @@ _WORDS = {
 }
 _COMMAND_WORDS = {"c": "command", "command": "command"}
 _WORDS_FOR_MORE = {"s": "all", "show": "all"}
+_SAID = {
+    "yes": "yes",
+    "always": "always",
+    "command": "always this command",
+    "no": "no",
+    "reason": "no",
+    "all": "show all",
+    "stop": "stop",
+}
 
 
 class Line(NamedTuple):
@@ -70,6 +80,8 @@ class Question:
         room = max(LEAST_SHOWN, console.height - _LINES_AROUND)
         self._room = room if len(self._rest) > room + 1 else len(self._rest)
         self.is_shown_whole = self._room == len(self._rest)
+        self._has_explained = False
+        self._cells_of_choices = 0  # of the line that the answer stands in
 
     @classmethod
     def about(cls, proposal: Proposal, cwd: Path, console: Console) -> Question:
@@ -95,6 +107,7 @@ class Question:
 
     def show(self) -> None:
         """Print what is asked, and what can be answered."""
+        self._has_explained = False
         self._console.line()
         self._print(self._head)
         self._print(self._rest[: self._room])
@@ -114,9 +127,22 @@ class Question:
         self._say_if_it_is_long(len(self._head) + len(self._rest))
         self._print_choices()
 
+    def explain(self) -> None:
+        """Say, once, that what was typed answers nothing, and what can be answered."""
+        if self._has_explained:
+            return
+        self._has_explained = True
+        self._console.line()
+        said = _("What was typed is no answer, and is not kept. These are answers:")
+        say(self._console, said, "yellow")
+        self._print_choices()
+
     def answered(self, answer: str) -> None:
         """End the line of choices with the *answer*."""
-        say(self._console, answer, "bold")
+        said = _(_SAID[answer]) if answer in _SAID else visible(answer)
+        if self._cells_of_choices + cells(said) > self._console.width:
+            self._console.line()
+        say(self._console, said, "bold")
 
     def _say_if_it_is_long(self, lines: int) -> None:
         if lines > self._console.height - 2:
@@ -135,6 +161,7 @@ class Question:
         lines = Text(more + choices).wrap(self._console, self._console.width)
         text = "\n".join(line.plain.rstrip() for line in lines)
         self._console.out(f"{text} ", end="", highlight=False)
+        self._cells_of_choices = cells(text.rpartition("\n")[2]) + 1
 
     def _print(self, lines: Sequence[Line]) -> None:
         encoding = self._console.encoding

@@ -35,7 +35,11 @@ class Asked:
         console = Console(file=self.screen, width=width, height=height)
         self.approver = AskingApprover(console, cwd=Path(cwd), ask=self._ask, ask_why=self._ask_why)
 
-    async def _ask(self, words):
+    async def _ask(self, words, explain):
+        if self.answers[0] == "other":
+            explain()
+            explain()
+            self.answers.pop(0)
         self.seen.append(self.screen.getvalue())
         self.words.append(words)
         return self.answers.pop(0)
@@ -160,6 +164,31 @@ def test_the_question_is_put_again_when_others_wrote_on_the_screen():
     asked.about(call(command="rm x"))
 
     assert asked.seen[1].count("$ rm x\n") == 2
+
+
+def test_what_is_typed_and_no_answer_is_said_once_with_what_is_one():
+    asked = Asked("other", "no")
+    asked.about(call(command="rm x"))
+
+    assert asked.seen[0].count("is no answer") == 1
+    assert asked.seen[0].count("[y]es") == 2
+    assert asked.seen[0].endswith("[r]eason ")
+
+
+@pytest.mark.parametrize(("width", "end"), [(80, "[r]eason always\n"), (76, "[r]eason \nalways\n")])
+def test_an_answer_is_shown_in_one_piece(width, end):
+    asked = Asked("always", width=width)
+    asked.about(call(command="ls"))
+
+    assert asked.screen.getvalue().endswith(end)
+
+
+def test_what_is_no_answer_of_a_person_is_not_shown_as_one():
+    asked = Asked("again", "stop")
+    with pytest.raises(asyncio.CancelledError):
+        asked.about(call(command="ls"))
+
+    assert "again" not in asked.screen.getvalue()
 
 
 # -- files -----------------------------------------------------------------------------------------
