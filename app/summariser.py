@@ -15,6 +15,7 @@ from domain.events import SummaryRequests, SummaryStep
 from domain.projections.context import PROJECTION
 from domain.projections.summaries import summary_requests, whole_request
 from domain.projections.usage import added
+from domain.text import valid
 from infrastructure.errors import ModelError
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Summariser:
         Raises:
             ModelError: there was no good summary.
         """
-        leaf = talk.leaf or 0
+        leaf, focus = talk.leaf or 0, valid(focus)
         is_whole = may_be_whole and self._fits_whole(talk, leaf, subject, focus)
         refusals = 0
         while True:
@@ -130,4 +131,4 @@ class Summariser:
                 reason=answer.stop_reason
             )
             raise ModelError(message, kind="no_summary")
-        return text.strip()
+        return valid(text).strip()

@@ -848,10 +848,10 @@ class Conversation(BaseAggregate[UUID]):
         )
         for entry in kept:
             match entry:
-                case MessageAppended(message=message, model=model, stop_reason=stop_reason):
+                case MessageAppended(message=message, model=model, stop_reason=why, seen=seen):
                     # What it cost, and the request behind it, belong to the source.
                     self._append(
-                        MessageAppended, message=message, model=model, stop_reason=stop_reason
+                        MessageAppended, message=message, model=model, stop_reason=why, seen=seen
                     )
                 case events.BranchSummarized(summary=text):
                     self._append(
@@ -859,6 +859,8 @@ class Conversation(BaseAggregate[UUID]):
                     )
                 case events.NoteAppended(kind=kind, content=text, visible=visible):
                     self.append_note(kind, text, visible=visible)
+        for name, limits in source.limits.items():
+            self.learn_limits(name, **limits._asdict())
         self._trigger(
             events.Forked,
             source_id=source.id,

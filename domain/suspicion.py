@@ -30,7 +30,8 @@ _KINDS = (
     (THINKING, r"thinking|signature|signed|reasoning|思考|签名"),
 )
 _PLACE = re.compile(
-    r"messages[.\[](\d+)\]?[.\[]content[.\[](\d+)(?:\]?\.(?:tool_result\.)?content[.\[](\d+))?"
+    r"messages[.\[](\d{1,9})\]?[.\[]content[.\[](\d{1,9})"
+    r"(?:\]?\.(?:tool_result\.)?content[.\[](\d{1,9}))?"
 )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypedDict
 
 import click
+from msgspec import UNSET
 
 from app import bootstrap
-from app.damage import QUICK, say_damage
+from app.damage import quickly_read, say_damage
 from app.errors import UnreadableConversationError, kind_of
 from app.i18n import _
 from app.outputs import Listed, Problem, Unreadable, utc, write
@@ -99,10 +100,11 @@ def command(store: str | None, *, as_json: bool, **selection: Unpack[Selection])
     chosen = settings(store=store)
     with bootstrap.conversations(chosen) as conversations:
         found, unreadable = select(conversations, chosen.cwd, **selection)
+        looked_at = quickly_read(conversations, (row.id for row in found))
         for row in found:
             if not as_json:
                 click.echo(_line(row, everywhere=selection["everywhere"]))
-            damage = say_damage(conversations, row.id, most_bytes=QUICK)
+            damage = say_damage(conversations, row.id) if row.id in looked_at else UNSET
             if as_json:
                 write(_output(row, damage))
     say_unreadable(unreadable, as_json=as_json)

@@ -45,7 +45,7 @@ class Parts:
         self._media = media
         self._withheld: dict[Version, list[str]] = {}
         for model, version, kind in conversation.withheld:
-            if model == conversation.model and kind not in NEVER_WITHHELD:
+            if model == (conversation.model or "") and kind not in NEVER_WITHHELD:
                 self._withheld.setdefault(version, []).append(kind)
 
     def of(self, entry: Entry) -> list[Part]:

@@ -109,8 +109,9 @@ def by_model(entries: Iterable[Entry], cost: Cost) -> dict[str, Usage]:
         model = _model(entry) or "unknown"
         if isinstance(entry, MessageAppended):
             said = entry.said
-            callers |= {call.get("id"): model for call in said.tool_uses}
-            if said.role != "assistant":
+            if said.role == "assistant":
+                callers |= {call["id"]: model for call in said.tool_uses}
+            else:
                 ids = (result.get("tool_use_id") for result in said.tool_results)
                 asked = next((callers[each] for each in ids if each in callers), None)
                 if asked is not None:

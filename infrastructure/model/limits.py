@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _FLAGS = re.IGNORECASE | re.DOTALL
 _NUMBER = (
-    r"[`'\"\[(*=:]*(?<![\w.])(\d{1,3}(?:[,_]\d{3})+|\d+)(?![\w]|\.\d|[,_]\d)"
+    r"[`'\"\[(*=:]*(?<![\w.])(\d{1,3}(?:[,_]\d{3}){1,3}|\d{1,12})(?![\w]|\.\d|[,_]\d)"
     r"(?!\s*(?:bytes|[kmg]i?b\b|pixels|px|pages|images|characters|chars|messages|seconds|minutes))"
 )
 _NEAR = r"[^\d.;]{0,60}?"
@@ -79,7 +79,7 @@ _LIMITS = tuple(
 """Where the number of a limit stands, the surest places first."""
 
 _ANY = re.compile(_NUMBER, _FLAGS)
-_SUM = re.compile(r"(\d+)\s*\+\s*(\d+)\s*>")
+_SUM = re.compile(r"(?<!\d)(\d{1,12})\s*\+\s*(\d{1,12})\s*>")
 
 _WINDOW_KEYS = (
     "n_ctx", "context_window", "context_length", "max_context_length", "max_model_len",

@@ -3,7 +3,10 @@
 import pytest
 from click.testing import CliRunner
 
+from app.application import Conversations
 from app.cli import leftfold
+from app.damage import quickly_read
+from tests.app.doubles import begin as in_work
 from tests.app.programs import Program
 from tests.app.test_bad_input import begin
 
@@ -68,6 +71,20 @@ def test_what_verify_reports_is_said_by_every_command(program, kind):
     everything = (run("list", "--all"), run("stats", "--all"))
     assert [done.stderr for done in everything] == [said, said]
     assert all(str(other) in done.stdout for done in everything)
+
+
+def test_a_list_looks_at_no_more_logs_than_it_has_time_for(home):
+    """Each counts 128 KiB at least, and 8 MiB are looked at in all; a large one is passed over."""
+    with Conversations({"LEFTFOLD_DURABILITY": "os"}) as application:
+        ids = []
+        for _ in range(70):
+            at_hand = application.start(in_work())
+            at_hand.record(lambda talk: talk.append_prompt("hello"))
+            ids.append(at_hand.id)
+        with (application.store.path / f"{ids[1]}.jsonl").open("ab") as log:
+            log.write(b"\n" * (9 << 20))
+
+        assert quickly_read(application, ids) == {ids[0], *ids[2:65]}
 
 
 def test_a_turn_says_it_on_stderr_and_goes_on(program):

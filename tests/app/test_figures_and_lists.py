@@ -61,6 +61,12 @@ def test_an_interrupted_answer_has_a_model_too():
     assert by_model(own_entries(talk), nothing)["one"].failed_calls == 1
 
 
+def test_a_call_that_no_model_made_belongs_to_none():
+    talk = b.conversation(b.user(b.tool_use("t1")), b.result("t1"), b.assistant("Hi."))
+
+    assert by_model(own_entries(talk), nothing)[b.MODEL].tool_calls == 0
+
+
 @given(st.lists(st.lists(st.text("a汉\u0301 ,", max_size=9), min_size=3, max_size=3), min_size=1))
 def test_columns_stand_below_one_another_in_every_script(rows):
     lines = columns([[*row, "|"] for row in rows], left=(0, 2))

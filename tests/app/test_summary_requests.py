@@ -105,6 +105,15 @@ def test_each_request_for_a_summary_is_recorded_proven_and_shown(desk, conversat
     assert report.requests_proven == 3 + len(sent)
 
 
+@pytest.mark.parametrize("window", [200_000, 4_000])
+def test_text_that_no_json_can_carry_costs_no_summary(desk, conversations, window):
+    desk.server.add(*[reply(SUMMARY + " \ud83d")] * 9)
+    assert compact(desk, window=window, focus="all \udcff")
+
+    assert shown(conversations, desk) == [r.json for r in desk.server.requests[3:]]
+    assert verify(conversations, desk.talk.id).is_clean
+
+
 def test_the_command_shows_every_request_behind_a_summary(desk, conversations):
     desk.server.add(*[reply(SUMMARY)] * 9)
     compact(desk, window=4_000)

@@ -115,6 +115,7 @@ def test_a_rotated_conversation_needs_nothing_of_its_source(conversations, tmp_p
     with ScriptedServer([reply(f"Noted {n}. {long}") for n in range(3)]) as server:
         desk = Desk(conversations, server, tmp_path, window=8000)
         asyncio.run(desk.say("zero", "one", "two"))
+        desk.at_hand.record(lambda talk: talk.learn_limits("test-model", context_window=9000))
         before = list(conversations.events_of(desk.talk.id))
         server.add(reply("## Goal\n- notes"), reply("## Goal\n- notes"))
 
@@ -134,6 +135,7 @@ def test_a_rotated_conversation_needs_nothing_of_its_source(conversations, tmp_p
     assert "Noted 2." in request
     assert "Noted 0." not in request
     assert own_entries(new) == ()
+    assert new.limits == desk.talk.limits != {}
     assert list(conversations.events_of(desk.talk.id)) == before
     assert verify(conversations, new.id).is_clean
 

@@ -310,3 +310,11 @@ def test_an_upcast_that_is_missing_is_no_silent_success():  # M4
 
     assert isinstance(event, Unrecognised)
     assert event.reason.startswith("not a Greeted")
+
+
+@pytest.mark.parametrize("name", ['"x"', '"\\ud83d"', "NaN", "1e999"])
+def test_a_newer_version_is_one_whatever_else_its_state_holds(name):
+    event = read("Renamed", "{" + AT + f',"name":{name},"class_version":2' + "}")
+
+    assert isinstance(event, Unrecognised)
+    assert event.is_newer

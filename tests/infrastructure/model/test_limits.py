@@ -216,6 +216,13 @@ def test_a_refusal_of_another_status_is_no_overflow(status):
     assert not limits("too many input tokens: the limit is 30000", status=status).is_overflow
 
 
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 5000 + " + 1"])
+def test_a_number_without_measure_is_none(number):
+    named = limits(f"prompt is too long: {number} > {number} tokens", status=400, asked_for=9)
+
+    assert named == Limits(is_overflow=True)
+
+
 def test_a_limit_above_what_was_asked_for_changes_nothing():
     said = "max_tokens must be less than or equal to 32000"
 

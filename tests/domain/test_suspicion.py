@@ -1,0 +1,24 @@
+"""Which content a refusal means, whatever its words are."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.projections.context import context
+from domain.suspicion import suspected_entry, suspects
+from tests import builders as b
+
+NUMBERS = st.integers(0, 9) | st.sampled_from([10**9, 10**30, "9" * 5000])
+PLACES = st.builds("messages.{}.content.{}.content.{}: image".format, NUMBERS, NUMBERS, NUMBERS)
+
+
+@given(st.text() | PLACES)
+def test_a_refusal_may_name_any_place_in_any_words(words):
+    talk = b.conversation(
+        b.model(), b.user("look", b.image()), b.assistant(b.tool_use("t")),
+        b.result("t", [b.text("a dot"), b.image()]),
+    )  # fmt: skip
+    request = context(talk, talk.leaf)
+
+    meant = suspects(talk, request, words)
+    assert meant is None or set(meant.entries) <= set(talk.entries)
+    assert suspected_entry(talk, request, words) in {None, *talk.entries}
