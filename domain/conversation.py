@@ -665,11 +665,12 @@ class Conversation(BaseAggregate[UUID]):
         """Ask *model* from here on, for answers of up to *max_tokens*; recorded if it differs.
 
         Raises:
-            InvalidCommandError: the model has no name, or may not say a single token.
+            InvalidCommandError: the model has no name, or one that is no line of text, or may not
+                say a single token.
         """
         model = valid(model)
-        if not model.strip():
-            raise InvalidCommandError("A model needs a name.")
+        if not model.strip() or not model.isprintable():
+            raise InvalidCommandError(f"A model needs a name, in one line, not {model!r}.")
         if max_tokens < 1:
             raise InvalidCommandError("An answer needs at least one token.")
         if (model, max_tokens, caching) != (self.model, self.max_tokens, self.caching):

@@ -46,9 +46,13 @@ def about(workshop: Workshop, talk: Conversation) -> Iterator[str]:
     settings = workshop.settings
     cwd = bootstrap.working_directory(talk, settings.cwd)
     if not talk.pending_events:
-        yield _("Restored {messages} messages ({id})").format(
-            messages=talk.message_count(), id=talk.id
+        count = talk.message_count()
+        told = (
+            _("Restored {messages} messages ({id})")
+            if count != 1
+            else _("Restored 1 message ({id})")
         )
+        yield told.format(messages=count, id=talk.id)
     if talk.origin is not None:
         yield _("A copy of {source}, up to entry {entry}").format(
             source=talk.origin.source_id, entry=talk.origin.entry
@@ -97,7 +101,7 @@ def _unfinished(talk: Conversation) -> Iterator[str]:
     leaf = None if talk.leaf is None else talk.entry(talk.leaf)
     if not isinstance(leaf, MessageAppended):
         return
-    if leaf.role == "user" and talk.last_turn is None:
+    if leaf.role == "user" and talk.last_turn is None and not talk.open_calls():
         yield _("The last turn was cut off before its answer")
     elif leaf.role == "assistant" and leaf.stop_reason in ("interrupted", "failed"):
         yield _("The last answer was cut off")

@@ -94,7 +94,7 @@ class Tool(ABC, Generic[Call]):
         try:
             line = self._summary(self._parse(arguments))
         except ToolError:
-            line = f"{self.name} {arguments!r}"
+            line = f"{self.name} {json.dumps(arguments, ensure_ascii=False)}"
         line = " ⏎ ".join(part.strip() for part in valid(line).strip().split("\n"))
         if len(line) > _SUMMARY_LENGTH:
             line = f"{line[:_SUMMARY_LENGTH]}… ({len(line):,} characters)"

@@ -74,6 +74,7 @@ def test_a_refused_command_changes_nothing(asked):
         lambda: asked.append_tool_result("z", "x"),
         lambda: asked.start_tool("z"),
         lambda: asked.change_model(" ", max_tokens=1),
+        lambda: asked.change_model("m\nand a prompt", max_tokens=1),
         lambda: asked.change_model("m", max_tokens=0),
         lambda: asked.change_thinking_level("deep"),
     ):

@@ -402,6 +402,10 @@ def test_what_the_log_knows_of_a_turn_that_a_crash_ended_is_said():
     def ask(talk):
         talk.append_answer([use], stop_reason="tool_use", answers=talk.leaf, model="m", usage={})
 
+    def ask_both(talk):
+        calls = [use, {**use, "id": "toolu_2"}]
+        talk.append_answer(calls, stop_reason="tool_use", answers=talk.leaf, model="m", usage={})
+
     def half(talk):
         text = [{"type": "text", "text": "Ha"}]
         talk.append_answer(text, stop_reason="interrupted", answers=talk.leaf, model="m", usage={})
@@ -411,5 +415,6 @@ def test_what_the_log_knows_of_a_turn_that_a_crash_ended_is_said():
     assert at(ask, lambda talk: talk.start_tool("toolu_1")) == [
         "bash was started when the program ended: its outcome is unknown"
     ]
+    assert at(ask_both, lambda talk: talk.append_tool_result("toolu_1", "done")) == []
     assert at(half) == ["The last answer was cut off"]
     assert at(lambda talk: talk.end_turn("failed")) == []

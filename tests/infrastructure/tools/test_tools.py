@@ -180,7 +180,8 @@ def test_null_means_that_an_optional_argument_is_not_given(call):
             "edit a.py (2 edits)",
         ),
         ("bash", {}, "bash {}"),
-        ("read", None, "read None"),
+        ("edit", {"path": "a", "all": True}, 'edit {"path": "a", "all": true}'),
+        ("read", None, "read null"),
     ],
 )
 def test_a_summary_is_one_line_whatever_the_arguments(name, arguments, summary):
