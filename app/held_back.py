@@ -7,12 +7,14 @@ queued they may send all the same, once they have read it.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import click
 
 from app.i18n import _
-from app.repl.plain import one_line, plain
+from app.repl.plain import one_line
+from app.repl.visible import visible_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,7 +35,7 @@ def held_back(talk: Conversation) -> Iterator[str]:
         )
     calls = talk.open_calls()
     if calls and talk.last_turn is None and not talk.has_own_calls():
-        waiting = _some(f"{call.name} {call.input}" for call in calls)
+        waiting = _some(f"{c.name} {json.dumps(c.input, ensure_ascii=False)}" for c in calls)
         yield _(
             "Calls wait in this log that were not asked for here; they are not run: {waiting}"
         ).format(waiting=waiting)
@@ -73,8 +75,8 @@ def ask_about_queue(at_hand: OpenConversation) -> None:
         return
     click.echo(_("Queued in this log, and not by you here:"), err=True)
     for text in waiting.values():
-        click.echo(plain(text), err=True)
-    question = _("Send it with your next prompt, drop it, or keep it back")
+        click.echo("\n".join(visible_lines(text)), err=True)
+    question = _("Send it with your next prompt, drop it, or keep it")
     picked = click.prompt(question, type=click.Choice(CHOICES), default=KEEP, err=True)
     if picked == KEEP:
         return
