@@ -37,12 +37,14 @@ def test_what_becomes_known_of_an_old_call_changes_the_digests_that_hold_it():
     assert before != digests.of(5) == digest(context(talk, 5))
 
 
-def test_facts_that_stand_before_the_messages_begin_anew():
-    talk = b.conversation(b.model(), b.user("one"), b.assistant("two"), b.user("three"))
+def test_facts_on_which_what_is_hashed_depends_begin_anew():
+    talk = b.conversation(b.model(), b.user("one", b.image()), b.assistant("two"), b.user("three"))
     digests = Digests(talk)
-    for number, fact in enumerate(
-        (b.model(max_tokens=7), b.model(caching=True), b.instructions(), b.thinking_level("low")), 5
-    ):
+    facts = (
+        b.model(max_tokens=7), b.model(caching=True), b.instructions(), b.thinking_level("low"),
+        b.learned(max_tokens=3), b.withheld([2]),
+    )  # fmt: skip
+    for number, fact in enumerate(facts, 5):
         digests.of(talk.leaf)
         talk.fold(
             fact.__class__(

@@ -5,16 +5,22 @@ open. Every request is kept under the leaf it was made for; what is replayed are
 events.
 """
 
+import hmac
+
 import hypothesis.strategies as st
 from eventsourcing.persistence import JSONTranscoder
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from domain.canonical import digest
+from domain.compaction import find_cut
 from domain.conversation import Conversation
-from domain.events import Compacted, MessageAppended, TurnError
-from domain.projections.context import context
+from domain.events import Compacted, MessageAppended, SummaryRequests, SummaryStep, TurnError
+from domain.projections.context import PROJECTION, context
 from domain.projections.pairing import CONTINUE
+from domain.projections.proofs import proofs
+from domain.projections.seen import seen
+from domain.projections.summaries import Subject, summary_requests
 from infrastructure.mapper import ConversationMapper
 from tests import builders as b
 from tests.api_rules import prefix_violations, violations
@@ -44,12 +50,28 @@ answer_blocks = st.lists(
 outputs = st.one_of(TEXTS, st.lists(st.one_of(TEXTS.map(b.text), st.just(b.image())), max_size=2))
 
 
+class Seals:
+    """Seals made with a key."""
+
+    def __init__(self, key):
+        self.key = key
+
+    def seal(self, vouched_for):
+        return hmac.digest(self.key, vouched_for, "sha256").hex()
+
+    def agrees(self, vouched_for, seal):
+        return seal == self.seal(vouched_for)
+
+
+OURS, OTHERS = Seals(b"ours"), Seals(b"others")
+
+
 class Histories(RuleBasedStateMachine):
     """One conversation, from its start to wherever the rules lead."""
 
     @initialize()
     def start(self):
-        self.talk = b.new_conversation()
+        self.talk = b.new_conversation(seals=OURS)
         self.stored = []
         self.requests = {}  # leaf -> (the request made for it, the model and instructions then)
         self.save()
@@ -58,8 +80,10 @@ class Histories(RuleBasedStateMachine):
         for event in self.talk.collect_events():
             self.stored.append(mapper.to_domain_event(mapper.to_stored_event(event)))
 
-    def replayed(self, version=None):
-        return Conversation.replay(None, self.stored[:version])
+    def replayed(self, version=None, seals=OURS):
+        talk = Conversation.replay(None, self.stored[:version])
+        talk.seals = seals
+        return talk
 
     # -- what the agent does -----------------------------------------------------------------------
 
@@ -114,7 +138,7 @@ class Histories(RuleBasedStateMachine):
         if not self.users_turn():
             self.prompt("go on")
         request = context(self.talk, self.talk.leaf)
-        facts = (self.talk.model, self.talk.instructions)
+        facts = (self.talk.model, self.talk.instructions, set(self.talk.withheld))
         assert violations(request) == []
         self.check_prefix(request, facts)
         self.requests[self.talk.leaf] = (request, facts)
@@ -137,17 +161,24 @@ class Histories(RuleBasedStateMachine):
                 return
 
     @precondition(lambda self: self.talk.open_calls())
-    @rule(data=st.data(), output=outputs, is_error=st.booleans(), how=st.sampled_from("sse"))
+    @rule(data=st.data(), output=outputs, is_error=st.booleans(), how=st.sampled_from("asse"))
     def run_tool(self, data, output, is_error, how):
-        """Start a tool (s), or let one end (e), in any order."""
+        """Allow a tool always (a), start one (s), or let one end (e), in any order."""
         call = data.draw(st.sampled_from(self.talk.open_calls()))
-        if how == "s":
-            self.talk.start_tool(call.id)
-        else:
-            self.talk.append_tool_result(call.id, output, is_error=is_error)
+        match how:
+            case "a":
+                self.talk.decide(call, "always", command="make", cwd="/work")
+            case "s":
+                self.talk.start_tool(call.id)
+            case "e":
+                files = data.draw(st.dictionaries(st.sampled_from(["/a", "/\ud83d"]), TEXTS))
+                self.talk.append_tool_result(call.id, output, is_error=is_error, seen=files)
         self.save()
 
-    @rule(said=TEXTS.filter(str.strip), how=st.sampled_from(["close", "note", "hidden", "queue"]))
+    @rule(
+        said=TEXTS.filter(str.strip),
+        how=st.sampled_from(["close", "note", "hidden", "queue", "deliver", "take back"]),
+    )
     def aside(self, said, how):
         match how:
             case "close":
@@ -157,9 +188,12 @@ class Histories(RuleBasedStateMachine):
                 self.talk.append_note("shell", said, visible=how == "note")
             case "queue":
                 self.talk.queue_prompt(said)
-                target, said = next(iter(self.talk.queue.items()))
-                self.talk.withdraw_prompt(target)
-                self.prompt(said)
+            case "deliver":
+                self.talk.close_open_calls()
+                self.talk.deliver_prompts({})
+            case "take back":
+                for target in list(self.talk.queue)[:1]:
+                    self.talk.withdraw_prompt(target)
         self.save()
 
     @rule()
@@ -167,9 +201,18 @@ class Histories(RuleBasedStateMachine):
         self.talk = self.replayed()
         self.talk.clock = b.Clock(self.talk.modified_on)
 
-    @rule(what=st.sampled_from(["model", "other model", "thinking", "instructions", "name"]))
-    def change(self, what):
+    @rule(
+        what=st.sampled_from(
+            ["model", "other model", "thinking", "instructions", "name", "limits"]
+        ),
+        tokens=st.none() | st.integers(-1, 9_000),
+    )
+    def change(self, what, tokens):
         match what:
+            case "limits":
+                self.talk.learn_limits(
+                    self.talk.model, context_window=tokens, max_tokens=tokens and tokens // 4
+                )
             case "model":
                 self.talk.change_model(b.MODEL, max_tokens=1000)
             case "other model":
@@ -197,12 +240,84 @@ class Histories(RuleBasedStateMachine):
                 self.talk.compact("the past", first_kept=target, tokens_before=9, reason="full")
         self.save()
 
+    @precondition(lambda self: self.talk.leaf is not None)
+    @rule(data=st.data(), kinds=st.sets(st.sampled_from(["image", "thinking", "text", "x"])))
+    def withhold(self, data, kinds):
+        targets = data.draw(st.lists(st.sampled_from(list(self.talk.entries)), max_size=3))
+        self.talk.withhold(targets, sorted(kinds), reason="no \ud83d")
+        self.save()
+
+    @precondition(lambda self: self.talk.leaf is not None)
+    @rule(
+        data=st.data(),
+        how=st.fixed_dictionaries(
+            {"window": st.sampled_from([1_000, 200_000]), "focus": TEXTS, "is_whole": st.booleans()}
+        ),
+        keep=st.sampled_from([1, 100]),
+        is_moved=st.booleans(),
+    )
+    def compact_as_asked(self, data, how, keep, is_moved):
+        """Ask for a summary; another program may move the leaf before it is recorded."""
+        cut = find_cut(self.talk, keep)
+        if cut is None:
+            return
+        asked = self.asked(Subject.of_cut(cut), **how)
+        if is_moved:
+            self.talk.move_leaf(data.draw(st.sampled_from([None, *self.talk.entries])))
+        self.talk.compact(
+            "the past", first_kept=cut.first_kept, tokens_before=9, reason="full", asked=asked
+        )
+        self.save()
+
+    @precondition(lambda self: self.talk.leaf is not None)
+    @rule(data=st.data(), is_whole=st.booleans())
+    def leave_as_asked(self, data, is_whole):
+        path = self.talk.path(self.talk.leaf)
+        at = data.draw(st.integers(0, len(path) - 1))
+        target = path[at - 1].originator_version if at else None
+        asked = self.asked(Subject.of_branch(path[at:]), is_whole=is_whole)
+        self.talk.leave_branch(target, "a try", asked=asked)
+        self.save()
+
+    def asked(self, subject, *, window=200_000, focus="", is_whole):
+        """Ask for a summary, as the agent does; return what it was asked with."""
+        leaf, steps = self.talk.leaf, []
+        requests = summary_requests(
+            self.talk, leaf, subject, window=window, focus=focus, is_whole=is_whole
+        )
+        request = next(requests, None)
+        while request is not None:
+            assert violations(request) == []
+            assert "Use exactly these headings" in request["messages"][-1]["content"][-1]["text"]
+            steps.append(SummaryStep(digest(request), f"part {len(steps)}"))
+            try:
+                request = requests.send(steps[-1].answer)
+            except StopIteration:
+                break
+        return SummaryRequests(
+            version=self.talk.version, leaf=leaf, window=window, projection=PROJECTION,
+            steps=tuple(steps), focus=focus, is_whole=is_whole,
+        )  # fmt: skip
+
     # -- what always holds -------------------------------------------------------------------------
 
     @invariant()
     def live_state_is_replayed_state(self):
         if hasattr(self, "talk"):
-            assert b.state(self.talk) == b.state(self.replayed())
+            again = self.replayed()
+            assert b.state(self.talk) == b.state(again)
+            assert seen(self.talk, self.talk.leaf) == seen(again, again.leaf)
+
+    @invariant()
+    def what_was_recorded_here_counts_here_and_nowhere_else(self):
+        if hasattr(self, "talk"):
+            ours, theirs = self.replayed(), self.replayed(seals=OTHERS)
+            assert ours.queue == theirs.held_back == self.talk.queue
+            assert theirs.queue == ours.held_back == {}
+            assert (ours.allowed_elsewhere(), theirs.allowed_elsewhere()) == ([], ours.allowed)
+            assert (ours.works_here(), theirs.works_here()) == (True, False)
+            assert ours.has_own_calls() or not ours.open_calls()
+            assert not theirs.has_own_calls()
 
     @invariant()
     def the_newest_request_can_be_rebuilt(self):
@@ -220,6 +335,7 @@ class Histories(RuleBasedStateMachine):
         for entry in self.talk.entries.values() if hasattr(self, "talk") else ():
             if isinstance(entry, MessageAppended):
                 self.rebuild(entry)
+        assert all(proof.holds for proof in proofs(self.stored if hasattr(self, "talk") else []))
 
 
 Histories.TestCase.settings = settings(max_examples=150, stateful_step_count=25)
