@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 _FLAGS = re.IGNORECASE | re.DOTALL
 _NUMBER = (
-    r"[`'\"\[(*=:]*(?<![\w.])(\d{1,3}(?:[,_]\d{3}){1,3}|\d{1,12})(?![\w]|\.\d|[,_]\d)"
+    r"[`'\"\[(*=:]*(?<![\w.])(?<!by )"
+    r"(\d{1,4}(?:\.\d{1,2})?\s?[km]|\d{1,3}(?:[,_\u00a0\u202f]\d{3}){1,3}|\d{1,12})"
+    r"(?:\.0+)?(?![\w]|\.\d|[,_]\d)"
     r"(?!\s*(?:bytes|[kmg]i?b\b|pixels|px|pages|images|characters|chars|messages|seconds|minutes))"
 )
-_NEAR = r"[^\d.;]{0,60}?"
+_NEAR = r"(?:(?!exceed|count of|or equal to 1\b|at least)[^\d.;]){0,60}?"
 
 _ANSWER = re.compile(
     r"max_?(?:(?:output|completion|new|generated)_?)?tokens|(?:output|completion|maximum) tokens",
@@ -31,13 +33,14 @@ _REQUEST = re.compile(
     r"|messages? (?:is|are|length|to)|request (?:is |was )?too (?:long|large|big)"
     r"|request (?:has |contains )?exceed|tokens in (?:the )?request|token (?:limit|count)"
     r"|tokens (?:is|are) too|too many tokens|(?:model|total|sequence) length"
-    r"|上下文|输入|提示词|对话",
+    r"|上下文|输入|提示词|对话|tokens? ?数",
     _FLAGS,
 )
 _TOO_MUCH = re.compile(
     r"too (?:long|large|big|many)|exceed|overflow|longer than|larger than|greater than|more than"
     r"|maximum|at most|over the|limit|does(?: not|n't) fit|reduce|out of (?:room|context)|<=|>"
-    r"|should be \[|range|max(?:imum)?[_ -]?(?:seq|model|total|context|input)"
+    r"|should be \[|range|less than|beyond|window is"
+    r"|max(?:imum)?[_ -]?(?:seq|model|total|context|input)"
     r"|超|过长|太长|上限",
     _FLAGS,
 )
@@ -71,9 +74,12 @@ _LIMITS = tuple(
         rf"\[\s*\d+\s*,\s*{_NUMBER}",
         rf"(?:to|and)\s+{_NUMBER}\s*\((?:ex|in)clusive\)",
         rf"(?:>|<=|≤)\s*{_NUMBER}",
+        rf"{_NUMBER}\s+(?:tokens\s+)?(?:max_model_len|n_ctx)",
+        rf"\bonly {_NUMBER}",
         rf"(?:{_LIMIT_WORDS}){_NEAR}{_NUMBER}",
         rf"{_NUMBER}[- ]?(?:tokens?)?[\s(:]{{0,3}}(?:maximum|max\b|limit)",
-        rf"(?:exceeds?|longer than|larger than|greater than|over|less than){_NEAR}{_NUMBER}",
+        rf"(?:exceeds?|(?:longer|larger|greater(?! than or)|less) than|over|beyond)"
+        rf"{_NEAR}{_NUMBER}",
     )
 )
 """Where the number of a limit stands, the surest places first."""
@@ -118,8 +124,10 @@ def limits(body: Any, *, status: int | None = None, asked_for: int | None = None
         return Limits()
     if _RATE.search(said):  # a limit per minute that no waiting raises: it is no window
         return Limits(is_overflow=True)
-    window = _number_at(body, _WINDOW_KEYS) or _first(
-        said, _LIMITS, lambda n: n >= _SMALLEST_WINDOW
+    window = (
+        _number_at(body, _WINDOW_KEYS)
+        or _first(said, _LIMITS, lambda n: n >= _SMALLEST_WINDOW and n != asked_for)
+        or _first(said, _LIMITS, lambda n: n >= _SMALLEST_WINDOW)
     )
     return Limits(
         is_overflow=True,
@@ -160,10 +168,17 @@ def _first(said: str, patterns: tuple[re.Pattern[str], ...], is_possible: Any) -
     """Return the first number at one of these places that *is_possible*."""
     for pattern in patterns:
         for match in pattern.finditer(said):
-            number = int(re.sub(r"[,_]", "", match[1]))
+            number = _number(match[1])
             if is_possible(number):
                 return number
     return None
+
+
+def _number(written: str) -> int:
+    """Return the number that is *written* with separators, or short: ``200k``, ``1.5M``."""
+    digits = re.sub(r"[,_\s]", "", written.lower())
+    times = {"k": 1_000, "m": 1_000_000}.get(digits[-1], 1)
+    return round(float(digits.rstrip("km")) * times) if times > 1 else int(digits)
 
 
 def _texts(value: Any) -> Iterator[str]:

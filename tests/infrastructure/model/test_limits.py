@@ -105,6 +105,25 @@ OVERFLOWS = [
     ),
     ("tokens in request more than max tokens allowed: 9000 > 8192", 8192, 9000),
     ("Request too large: 9000 tokens, maximum 8192", 8192, 9000),
+    ("tokens 数量超限，最大支持 8k", 8000, None),
+    ("prompt is too long: 1.2M tokens > 1M maximum", 1_000_000, 1_200_000),
+    ("the context window is 200k tokens, the request has 210k tokens", 200_000, 210_000),
+    ("This model's maximum context length is 8\u202f192 tokens; your prompt is longer", 8192, None),
+    ("`inputs` must have less than 1000 tokens. Given: 1200", 1000, 1200),
+    ("prompt too long; exceeded max context length by 2122 tokens", None, None),
+    (
+        "model_max_prompt_tokens_exceeded: prompt token count of 150000 exceeds the limit of 128000",
+        128_000,
+        150_000,
+    ),
+    (
+        "The sum of prompt length (30000.0), query length (0) should not exceed max_num_tokens (8192)",
+        8192,
+        30_000,
+    ),
+    ("The prompt is too large: 12345 tokens, but only 8192 are available.", 8192, 12345),
+    ("prompt tokens (9000) + max_tokens (16384) exceeds 8192 max_model_len", 8192, 9000),
+    ("the sum of input length 40000 and max_tokens 16384 is beyond 32768", 32768, 40000),
 ]
 """What was said, the window that it names, and how long the request was."""
 
@@ -166,6 +185,7 @@ OTHER_REFUSALS = [
     "Your credit balance is too low to access the Anthropic API.",
     "Could not process image",
     "max_tokens: Field required",
+    "max_tokens: Input should be greater than or equal to 1",
     "tool_use ids were found without tool_result blocks",
     "messages.1.content.0.thinking: signature is invalid",
     "no such thing",
