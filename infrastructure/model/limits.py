@@ -78,8 +78,7 @@ _LIMITS = tuple(
         rf"\bonly {_NUMBER}",
         rf"(?:{_LIMIT_WORDS}){_NEAR}{_NUMBER}",
         rf"{_NUMBER}[- ]?(?:tokens?)?[\s(:]{{0,3}}(?:maximum|max\b|limit)",
-        rf"(?:exceeds?|(?:longer|larger|greater(?! than or)|less) than|over|beyond)"
-        rf"{_NEAR}{_NUMBER}",
+        rf"(?:exceeds?|(?:longer|larger|greater(?! than or)|less) than|beyond){_NEAR}{_NUMBER}",
     )
 )
 """Where the number of a limit stands, the surest places first."""
