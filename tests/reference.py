@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 from domain.conversation import Conversation
+from domain.fold import Fold
 from domain.projections import catalogue, context, outline, transcript, usage
 from tests.builders import NOW
 
@@ -41,14 +42,17 @@ PROJECTIONS = (
 )  # fmt: skip
 
 
+_MODULES = (Fold.__module__, Conversation.__module__)
+
+
 def methods():
     """The public functions and properties that the conversation itself defines, by name."""
     return {
         name: value
-        for name, value in vars(Conversation).items()
+        for name, value in (vars(Fold) | vars(Conversation)).items()
         if not name.startswith("_") and name not in OWN
         if inspect.isroutine(value) or isinstance(value, property)
-        if getattr(inspect.unwrap(_function(value)), "__module__", "") == Conversation.__module__
+        if getattr(inspect.unwrap(_function(value)), "__module__", "") in _MODULES
     }
 
 

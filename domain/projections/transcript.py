@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from domain.conversation import Conversation, Gap
+    from domain.conversation import Conversation
     from domain.events import Entry, Version
+    from domain.fold import Gap
     from domain.raw_messages import JsonObject
 
 Kind: TypeAlias = Literal[

@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import events
-from domain.conversation import NEVER_STARTED, OUTCOME_UNKNOWN, THINKING_LEVELS, Conversation, Gap
+from domain.conversation import NEVER_STARTED, OUTCOME_UNKNOWN, THINKING_LEVELS, Conversation
 from domain.errors import (
     ConversationError,
     InvalidCommandError,
     UnknownCallError,
     UnknownEntryError,
 )
+from domain.fold import Gap
 from tests import builders as b
 
 

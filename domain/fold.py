@@ -1,0 +1,356 @@
+"""What a conversation is: the fold over its events, from the first one or from a snapshot.
+
+`Fold.when` is the one place where state changes. The fold tolerates whatever a damaged log holds:
+gaps, entries whose parent is lost, a first event that is not `Started`.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import TYPE_CHECKING, NamedTuple, Self
+from uuid import UUID
+
+from eventsourcing.domain import BaseAggregate
+
+from domain import events
+from domain.errors import HistoryLostError, UnknownEntryError
+from domain.events import Entry, MessageAppended, Version
+from domain.history import History
+from domain.limits import Limits
+from domain.seals import NO_SEALS, Seals, sealed
+from domain.snapshot import FACTS, ConversationSnapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from domain.history import Load
+
+
+class Gap(NamedTuple):
+    """Versions *first*…*last* are missing, or unreadable; *leaf* was the leaf just before them."""
+
+    first: Version
+    last: Version
+    leaf: Version | None
+    unreadable: bool = False
+
+
+class Fold(BaseAggregate[UUID]):
+    """A tree of entries, a leaf, and the facts around them, as the events tell them."""
+
+    Event = events.Event
+
+    clock: Callable[[], datetime] = staticmethod(events.Event.create_timestamp)
+    """Tells the time of the next event."""
+
+    seals: Seals = NO_SEALS
+    """Tell what was recorded here; they are handed in where a log is opened."""
+
+    # -- life ----------------------------------------------------------------------------------
+
+    @classmethod
+    def blank(cls, conversation_id: UUID, timestamp: datetime) -> Self:
+        """Return a conversation in which nothing has happened yet (version 0)."""
+        self = cls.__new__(cls)
+        self._begin(conversation_id, timestamp)
+        return self
+
+    def _begin(self, conversation_id: UUID, timestamp: datetime) -> None:
+        self.__base_init__(conversation_id, 0, timestamp)
+        self.cwd: str | None = None
+        self.cwd_seal = ""
+        self.name: str | None = None
+        self.archived = False
+        self.model: str | None = None
+        self.max_tokens: int | None = None
+        self.caching = False
+        self.thinking_level: str | None = None
+        self.instructions: events.InstructionsChanged | None = None
+        self.origin: events.Forked | None = None
+        self.leaf: Version | None = None
+        self.labels: dict[Version, str] = {}
+        self.queued: dict[Version, events.PromptQueued] = {}
+        self.allowed: list[events.ApprovalDecided] = []
+        self.limits: dict[str, Limits] = {}
+        self.withheld: set[tuple[str, Version, str]] = set()
+        self.last_turn: events.TurnEnded | None = None
+        self.gaps: list[Gap] = []
+        self.unrecognised: list[events.Unrecognised] = []
+        self.is_orderly = True
+        self._history = History(load=_nothing)
+        self._counted: tuple[Version | None, int] = (None, 0)
+        self.restored_from: Version = 0
+
+    @classmethod
+    def replay(
+        cls,
+        conversation: Self | None,
+        stream: Iterable[events.Event],
+        *,
+        load: Load | None = None,
+    ) -> Self | None:
+        """Fold *stream* into *conversation*, or into a new one; None if there is no event.
+
+        A projector function for the library's `Repository.get`. The stream may begin with a
+        snapshot if *load* fetches the events before it.
+        """
+        for event in stream:
+            if isinstance(event, ConversationSnapshot):
+                conversation = cls.restored(event, load or _nothing)
+                continue
+            if conversation is None:
+                conversation = cls.blank(event.originator_id, event.timestamp)
+            conversation.fold(event)
+        if conversation is not None and conversation.leaf is not None:
+            conversation.has_entry(conversation.leaf)  # looked at at once: it may prove to be none
+        return conversation
+
+    # -- snapshots -----------------------------------------------------------------------------
+
+    def snapshot(self) -> ConversationSnapshot | None:
+        """Return what opens this conversation without its past; None if it has to be replayed.
+
+        That is so where the log is damaged: what is lost can only be told by reading all of it.
+        """
+        if not self.is_orderly or self.gaps or self.pending_events:
+            return None
+        snapshot = ConversationSnapshot(
+            originator_id=self.id,
+            originator_version=self.version,
+            timestamp=self.modified_on,
+            created_on=self.created_on,
+            labels=self.labels,
+            queued=list(self.queued.values()),
+            allowed=self.allowed,
+            limits=self.limits,
+            withheld=sorted(self.withheld),
+            messages=self.message_count(),
+            **{fact: getattr(self, fact) for fact in FACTS},
+        )
+        return sealed(snapshot, self.seals)
+
+    @classmethod
+    def restored(cls, snapshot: ConversationSnapshot, load: Load) -> Self:
+        """Return the conversation of a *snapshot*; *load* fetches of its past what is needed."""
+        self = cls.blank(snapshot.originator_id, snapshot.created_on)
+        self._version = self.restored_from = snapshot.originator_version
+        self._modified_on = snapshot.timestamp
+        for fact in FACTS:
+            setattr(self, fact, getattr(snapshot, fact))
+        self.labels = dict(snapshot.labels)
+        self.queued = {event.originator_version: event for event in snapshot.queued}
+        self.allowed = list(snapshot.allowed)
+        self.limits, self.withheld = dict(snapshot.limits), set(snapshot.withheld)
+        self._counted = snapshot.leaf, snapshot.messages
+        self._history = History(since=self._version + 1, leaf=snapshot.leaf, load=load)
+        return self
+
+    def _reach(self, version: Version) -> History:
+        """Return the history with everything from *version* on in it."""
+        history = self._history
+        if version < history.since and not history.reach(version):
+            self._start_over()
+        return self._history
+
+    def _start_over(self) -> None:
+        """Replay all of the log: it is not what it was when the snapshot was taken."""
+        whole = self.replay(None, self._history.load(1, self.version))
+        if whole is None:
+            raise HistoryLostError(self.id)
+        for event in self.pending_events:
+            event.mutate(whole)
+        kept = ("clock", "seals", "_pending_events")
+        vars(self).update({k: item for k, item in vars(whole).items() if k not in kept})
+
+    # -- the fold ------------------------------------------------------------------------------
+
+    def fold(self, event: events.Event) -> None:
+        """Change state by *event*, whose version rises; a repeated version is ignored."""
+        version = event.originator_version
+        if version <= self._version:
+            return
+        if version > self._version + 1:
+            self.gaps.append(Gap(self._version + 1, version - 1, self.leaf))
+        self._version = version
+        self._modified_on = event.timestamp
+        self.when(event)
+
+    def when(self, event: events.Event) -> None:  # noqa: C901, PLR0912 - one flat table of all events
+        """Change state by what *event* says happened."""
+        match event:
+            case Entry(originator_version=version, parent=parent):
+                history = self._history
+                history.entries[version] = event
+                history.parents[version] = (
+                    parent if parent == self.leaf else self._resolve(parent, before=version)
+                )
+                self.leaf = version
+                self.last_turn = None
+            case events.ToolStarted(tool_use_id=tool_use_id):
+                self._history.started_tools.setdefault(tool_use_id, []).append(self.leaf)
+            case events.TurnEnded():
+                self.last_turn = event
+                self._history.turns.append(event)
+            case events.ApprovalDecided(decision="always"):
+                self.allowed.append(event)
+            case events.LeafMoved(target=target):
+                self.leaf = self._resolve(target, before=event.originator_version)
+            case events.ModelChanged(model=model, max_tokens=max_tokens, caching=caching):
+                self.model, self.max_tokens, self.caching = model, max_tokens, caching
+            case events.LimitsLearned(model=model, context_window=window, max_tokens=max_tokens):
+                known = self.limits.get(model, Limits())
+                self.limits[model] = known.and_then(window, max_tokens)
+            case events.ContentWithheld(targets=targets, kinds=kinds, model=model):
+                self.withheld.update((model, each, kind) for each in targets for kind in kinds)
+            case events.ThinkingLevelChanged(level=level):
+                self.thinking_level = level
+            case events.InstructionsChanged():
+                self.instructions = event
+            case events.PromptQueued():
+                self.queued[event.originator_version] = event
+            case events.PromptWithdrawn(target=target):
+                self.queued.pop(target, None)
+            case events.LabelChanged(target=target, label=None):
+                self.labels.pop(target, None)
+            case events.LabelChanged(target=target, label=str(label)):
+                self.labels[target] = label
+            case events.Renamed(name=name):
+                self.name = name
+            case events.Archived(archived=archived):
+                self.archived = archived
+            case events.Started(cwd=cwd, seal=seal) if self.cwd is None:  # it begins once
+                self.cwd, self.cwd_seal = cwd, seal
+            case events.Forked():
+                self.origin = event
+                self.queued.clear()
+                self.allowed.clear()
+            case events.Unrecognised(originator_version=version):
+                self.unrecognised.append(event)
+                self.gaps.append(Gap(version, version, self.leaf, unreadable=True))
+
+    def _resolve(self, target: Version | None, *, before: Version) -> Version | None:
+        """Return the entry that *target* names, or the one that stands in for a lost one.
+
+        An entry that is missing lay in a gap (or was never an entry): what hung from it hangs
+        from the leaf before that gap, the nearest earlier entry of that branch that is left.
+        """
+        if target is None or (target < before and self._is_taken_for_entry(target)):
+            return target
+        self.is_orderly = False
+        for gap in self.gaps:
+            if gap.first <= target <= gap.last:
+                return gap.leaf
+        return self.leaf
+
+    def _is_taken_for_entry(self, version: Version) -> bool:
+        """Whether *version* is an entry; what is not in memory is, until it turns out not to be."""
+        history = self._history
+        history.await_entry(version)
+        return version in history.entries or 0 < version < history.since
+
+    # -- the past ------------------------------------------------------------------------------
+
+    @property
+    def entries(self) -> Mapping[Version, Entry]:
+        """All entries, in order."""
+        return self._reach(1).entries
+
+    @property
+    def parents(self) -> Mapping[Version, Version | None]:
+        """What each entry hangs from: another one, or nothing."""
+        return self._reach(1).parents
+
+    @property
+    def turns(self) -> Sequence[events.TurnEnded]:
+        """How every turn ended, in order."""
+        return self._reach(1).turns
+
+    def has_entry(self, version: Version) -> bool:
+        """Whether *version* is an entry."""
+        return version > 0 and version in self._reach(version).entries
+
+    def entry(self, version: Version) -> Entry:
+        """Return the entry *version*.
+
+        Raises:
+            UnknownEntryError: it is none.
+        """
+        if not self.has_entry(version):
+            raise UnknownEntryError(version)
+        return self._history.entries[version]
+
+    def parent_of(self, version: Version) -> Version | None:
+        """Return what the entry *version* hangs from.
+
+        Raises:
+            UnknownEntryError: *version* is not an entry.
+        """
+        self.entry(version)
+        parent = self._history.parents[version]
+        if parent is not None and parent < self._history.since:
+            self._reach(parent)  # which may find that it is no entry
+        return self._history.parents[version]
+
+    def since(self, version: Version) -> Iterator[Entry]:
+        """Yield the entries from *version* on, the newest first."""
+        entries = self._reach(version).entries
+        for number in reversed(entries):
+            if number < version:
+                return
+            yield entries[number]
+
+    def backwards(self, leaf: Version | None) -> Iterator[Entry]:
+        """Yield the entries from *leaf* to the root, for whoever stops long before.
+
+        Raises:
+            UnknownEntryError: *leaf* is not an entry.
+        """
+        while leaf is not None:
+            history = self._reach(leaf) if leaf < self._history.since else self._history
+            entry = history.entries.get(leaf)
+            if entry is None:
+                raise UnknownEntryError(leaf)
+            yield entry
+            parent = self._history.parents[leaf]
+            known = parent is None or parent >= self._history.since
+            leaf = parent if known else self.parent_of(leaf)
+
+    def path(self, leaf: Version | None) -> tuple[Entry, ...]:
+        """Return the entries from the root to *leaf*.
+
+        Raises:
+            UnknownEntryError: *leaf* is not an entry.
+        """
+        return tuple(self.backwards(leaf))[::-1]
+
+    def _path_from(self, first: Version) -> list[Entry]:
+        """Return the end of the path to the leaf that begins with the entry *first*.
+
+        Raises:
+            UnknownEntryError: *first* is not on the path.
+        """
+        end = list(takewhile(lambda e: e.originator_version >= first, self.backwards(self.leaf)))
+        if not end or end[-1].originator_version != first:
+            raise UnknownEntryError(first)
+        return end[::-1]
+
+    def messages(self) -> tuple[MessageAppended, ...]:
+        """Return the messages on the path to the leaf."""
+        return tuple(e for e in self.path(self.leaf) if isinstance(e, MessageAppended))
+
+    def message_count(self) -> int:
+        """Return how many messages are on the path to the leaf."""
+        known, before = self._counted
+        count = 0
+        for entry in self.backwards(self.leaf):
+            if entry.originator_version == known:
+                count += before
+                break
+            count += isinstance(entry, MessageAppended)
+        self._counted = self.leaf, count
+        return count
+
+
+def _nothing(_first: Version, _last: Version) -> Sequence[events.Event]:
+    return ()
