@@ -143,8 +143,8 @@ class Acknowledging(OpenConversation):
 
     say = staticmethod(lambda version: None)
 
-    def record(self, command):
-        super().record(command)
+    def record(self, command, *, anywhere=False):
+        super().record(command, anywhere=anywhere)
         self.say(self.conversation.version)
 
 

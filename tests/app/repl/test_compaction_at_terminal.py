@@ -50,8 +50,9 @@ def test_a_compaction_goes_on_after_a_retry(person, server):
 
 
 def test_what_a_refused_summary_has_spent_is_in_the_end_of_the_next_turn(person, server):
-    server.add(
-        reply("cut", usage={"input_tokens": 700}, stop_reason="max_tokens"),
+    server.add(  # asked for at the end of the conversation's own request, then in pieces
+        reply("cut", usage={"input_tokens": 600}, stop_reason="max_tokens"),
+        reply("cut", usage={"input_tokens": 100}, stop_reason="max_tokens"),
         reply("Three.", usage={"input_tokens": 30}),
     )
     person.says("/compact")
