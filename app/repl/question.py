@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -165,10 +167,10 @@ class Question:
 
     def _print(self, lines: Sequence[Line]) -> None:
         encoding = self._console.encoding
-        for line in lines:
-            text = f"{line.before}{line.text}"
+        for style, several in groupby(lines, attrgetter("style")):
+            text = "\n".join(f"{line.before}{line.text}" for line in several)
             seen = text.encode(encoding, "backslashreplace").decode(encoding)
-            show(self._console, seen, line.style)
+            show(self._console, seen, style)
 
 
 def _broken(lines: Sequence[Line], console: Console) -> list[Line]:
@@ -178,10 +180,14 @@ def _broken(lines: Sequence[Line], console: Console) -> list[Line]:
     broken = []
     for line in lines:
         width = max(console.width - len(line.before) - 1, 8)
-        if cell_len(line.text) <= width:
+        text = line.text
+        if (len(text) if text.isascii() else cell_len(text)) <= width:
             broken.append(line)
             continue
-        first, *others = chop_cells(line.text, width)
+        if text.isascii():  # a line may be the whole of a large file
+            first, *others = (text[place : place + width] for place in range(0, len(text), width))
+        else:
+            first, *others = chop_cells(text, width)
         broken.append(line._replace(text=first))
         before = "↪ ".rjust(len(line.before)) if len(line.before) > 1 else line.before
         broken += [line._replace(text=each, before=before) for each in others]

@@ -17,7 +17,6 @@ MOST_BLANKS = 32
 MOST_BLANK_LINES = 3
 
 _RUN = re.compile(rf"[ \t]{{{MOST_BLANKS + 1},}}")
-_AT_THE_END = re.compile(r"[ \t]+$")
 _TAB, _TRAILING = "⇥   ", "·"
 _UNSEEN_THOUGH_PRINTABLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
@@ -32,7 +31,7 @@ def visible(line: str) -> str:
     Whatever Python does not count as printable is shown as its code: controls, bidi and zero-width
     characters, tags, private and unassigned ones, and all blanks but the space.
     """
-    line = plain(_AT_THE_END.sub(_marked, line.replace("\r", "␍")))
+    line = _marked_at_the_end(plain(line.replace("\r", "␍")))
     line = _RUN.sub(_counted, line).replace("\t", _TAB)
     if line.isascii():
         return line
@@ -64,9 +63,11 @@ def blank_lines(count: int) -> str:
     return _("⟨{count:,} blank lines⟩").format(count=count)
 
 
-def _marked(found: re.Match[str]) -> str:
-    """Show blanks at the end of a line, as far as they are not counted."""
-    return found[0] if len(found[0]) > MOST_BLANKS else found[0].replace(" ", _TRAILING)
+def _marked_at_the_end(line: str) -> str:
+    """Show blanks at the end of *line*, as far as they are not counted."""
+    text = line.rstrip(" \t")
+    blanks = line[len(text) :]
+    return line if len(blanks) > MOST_BLANKS else text + blanks.replace(" ", _TRAILING)
 
 
 def _counted(found: re.Match[str]) -> str:
