@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING
 import click
 
 from app.i18n import _
+from app.repl.choices import choose
 from app.repl.plain import one_line
 from app.repl.visible import visible_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from app.ports import OpenConversation
+    from app.repl.loop import Repl
     from domain.conversation import Conversation
+    from domain.events import Version
 
 _LONGEST, _MOST = 200, 5
 SEND, DROP, KEEP = CHOICES = ("send", "drop", "keep")
@@ -63,6 +66,11 @@ def say_held_back(talk: Conversation) -> None:
     """Say on stderr what is held back, where nobody can be asked."""
     for line in held_back(talk):
         click.echo(f"leftfold: {line}", err=True)
+    if not talk.works_here():
+        model = _("not begun here; the model that answers is {model}").format(
+            model=one_line(str(talk.model), _LONGEST)
+        )
+        click.echo(f"leftfold: {model}", err=True)
     if talk.held_back:
         how = _("`leftfold -r {id}` at a terminal asks whether to send it").format(id=talk.id)
         click.echo(f"leftfold: {how}", err=True)
@@ -70,21 +78,41 @@ def say_held_back(talk: Conversation) -> None:
 
 def ask_about_queue(at_hand: OpenConversation) -> None:
     """Show the prompts that were not queued here, whole, and ask what is to become of them."""
-    waiting = at_hand.conversation.held_back
-    if not waiting:
-        return
-    click.echo(_("Queued in this log, and not by you here:"), err=True)
-    for text in waiting.values():
-        click.echo("\n".join(visible_lines(text)), err=True)
-    question = _("Send it with your next prompt, drop it, or keep it")
-    picked = click.prompt(question, type=click.Choice(CHOICES), default=KEEP, err=True)
+    waiting = dict(at_hand.conversation.held_back)
+    if waiting:
+        for line in _shown(waiting.values()):
+            click.echo(line, err=True)
+        choices = click.Choice(CHOICES)
+        _settle(at_hand, waiting, click.prompt(_question(), type=choices, default=KEEP, err=True))
+
+
+async def ask_in_repl(repl: Repl) -> None:
+    """Ask the same of a person who is in the REPL, of the conversation that is open now."""
+    waiting = dict(repl.at_hand.conversation.held_back)
+    if waiting:
+        for line in _shown(waiting.values()):
+            repl.say(line)
+        _settle(repl.at_hand, waiting, await choose(repl, _question(), CHOICES, KEEP))
+
+
+def _shown(prompts: Iterable[str]) -> list[str]:
+    lines = [line for text in prompts for line in visible_lines(text)]
+    return [_("Queued in this log, and not by you here:"), *lines]
+
+
+def _question() -> str:
+    return _("Send it with your next prompt, drop it, or keep it")
+
+
+def _settle(at_hand: OpenConversation, waiting: Mapping[Version, str], picked: str) -> None:
+    """Record what becomes of the prompts that are *waiting*."""
     if picked == KEEP:
         return
 
     def decide(talk: Conversation) -> None:
         for version, text in waiting.items():
             talk.withdraw_prompt(version)
-            if picked == SEND:
+            if picked == SEND and text.strip():
                 talk.queue_prompt(text)
 
     at_hand.record(decide)

@@ -14,6 +14,7 @@ import click
 
 from app.errors import DirectoryGoneError, ForeignDirectoryError
 from app.i18n import _
+from app.repl.choices import choose
 from app.repl.plain import plain
 from domain.events import Started
 from domain.seals import is_own_directory
@@ -59,19 +60,11 @@ def ask(gone: str, here: str) -> Choice:
     return picked
 
 
-async def ask_in_repl(repl: Repl, gone: str, here: str) -> Choice:
+async def ask_in_repl(repl: Repl, gone: str, here: str) -> str:
     """Ask the same of a person who is in the REPL."""
-    from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415 - only here
-
     told, question = _told(gone, here)
     repl.say(told)
-    session: PromptSession[str] = PromptSession(f"{question} ({', '.join(CHOICES)}) [cancel]: ")
-    with repl.meanwhile.paused():
-        try:
-            answer = (await session.prompt_async(handle_sigint=False)).strip().lower()
-        except (EOFError, KeyboardInterrupt, OSError):
-            return "cancel"
-    return next((choice for choice in CHOICES if answer and choice.startswith(answer)), "cancel")
+    return await choose(repl, question, CHOICES, "cancel")
 
 
 def _told(gone: str, here: str) -> tuple[str, str]:

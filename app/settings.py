@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from app.errors import UsageError
 from app.i18n import _
+from app.repl.plain import plain
 from app.suggestions import suggestion
 from domain.conversation import THINKING_LEVELS
 from infrastructure.model.environment import DEFAULT_MODEL
@@ -103,11 +106,17 @@ class Settings:
 def settings(*, store: str | None = None, offline: bool = False) -> Settings:
     """Return the settings of a command that looks at logs: where they are.
 
+    A store that was named and is not there is said: an empty list alone would look like an answer.
+
     Raises:
         UsageError: a value makes no sense.
     """
     flags = {"store": store}
-    return _settings(_said_plainly(flags), flags, offline=offline)
+    chosen = _settings(_said_plainly(flags), flags, offline=offline)
+    if is_new_store(chosen):
+        said = _("leftfold: there is no store yet: {path}").format(path=plain(str(chosen.store)))
+        click.echo(said, err=True)
+    return chosen
 
 
 def talk_settings(

@@ -268,7 +268,7 @@ async def _repl(workshop: Workshop, at_hand: OpenConversation, first: str | None
     from app.repl.banner import banner  # noqa: PLC0415
     from app.repl.completion import PromptCompleter  # noqa: PLC0415
     from app.repl.console import console, is_fancy  # noqa: PLC0415
-    from app.repl.loop import ReplContext  # noqa: PLC0415
+    from app.repl.context import ReplContext  # noqa: PLC0415
     from app.repl.loop import run as run_repl  # noqa: PLC0415
     from app.repl.prompt import is_interactive, prompts  # noqa: PLC0415
     from app.repl.screen import RichScreen  # noqa: PLC0415

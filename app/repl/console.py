@@ -86,6 +86,11 @@ def room() -> int | None:
     return get_terminal_size().columns if sys.stdout.isatty() else None
 
 
+def width(console: Console) -> int | None:
+    """Return how many cells a line of *console* has; None where nobody looks at a screen."""
+    return console.width if console.is_terminal else None
+
+
 def is_fancy(console: Console) -> bool:
     """Whether escape codes may be used on *console*."""
     return console.is_terminal and not console.is_dumb_terminal

@@ -9,87 +9,38 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.bootstrap import working_directory
 from app.errors import DONE, FAILED, explanation, name_of, traceback_of
 from app.i18n import _
 from app.repl import slash
 from app.repl.attachments import attached
-from app.repl.attention import Attention
 from app.repl.console import is_gone, say
 from app.repl.meanwhile import Meanwhile, PausingApprover
 from app.repl.plain import plain
 from app.repl.prompt import quiet_terminal
-from app.repl.suspending import modes_at_start, suspend
-from app.repl.transcript_view import show_transcript
+from app.repl.suspending import modes_at_start, stoppable, suspend
+from app.repl.transcript_view import show_past, show_place
 from app.signals import INTERRUPTED, owned
 from domain.events import MessageAppended
-from domain.projections.transcript import last_exchange, recent
 from domain.text import valid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
-
-    from rich.console import Console
+    from collections.abc import Coroutine, Sequence
 
     from app.agent import Agent
     from app.application import OpenConversation
-    from app.bootstrap import Workshop
     from app.compactor import Compactor
-    from app.ports import Approver, Screen
+    from app.repl.context import ReplContext
     from app.repl.meanwhile import Waiting
-    from app.repl.prompt import Prompts
-    from app.repl.screen import ReplScreen
-    from app.repl.typing_line import TypingLine
     from domain.conversation import Conversation
     from domain.messages import JsonObject
 
-    class TurnScreen(Screen, ReplScreen, Protocol):
-        """Who watches turns, and what is between them."""
-
-
 Result = TypeVar("Result")
 
-_RESTORED_ITEMS = 20
-_ITEMS_OF_A_PLACE = 12
 _SECONDS_TO_STOP = 3.0
-
-
-@dataclass(kw_only=True)
-class ReplContext:
-    """What the REPL works with.
-
-    Attributes:
-        console: Where it prints.
-        screen: Who watches the turns.
-        prompts: Where prompts come from.
-        workshop: Makes conversations, and the agents that work in them.
-        at_hand: The conversation to talk in: new, or resumed.
-        make_approver: Makes the approver of a conversation: what it was told once holds in that
-            conversation only.
-        banner: What is said first.
-        first: What is done first, as if it had been typed.
-        on_switch: Told which conversation is at hand, now and whenever another one is.
-        attention: Calls the person who looks elsewhere.
-        line: What is typed while the agent works is read from here, if anywhere.
-        is_debugging: Whether unexpected errors show their traceback.
-    """
-
-    console: Console
-    screen: TurnScreen
-    prompts: Prompts
-    workshop: Workshop
-    at_hand: OpenConversation
-    make_approver: Callable[[OpenConversation], Approver]
-    banner: str = ""
-    first: str = ""
-    on_switch: Callable[[OpenConversation], None] = lambda _: None
-    attention: Attention = field(default_factory=lambda: Attention(lambda _: None))
-    line: TypingLine | None = None
-    is_debugging: bool = False
 
 
 async def run(context: ReplContext) -> int:
@@ -142,24 +93,12 @@ class Repl:
 
     def show_past(self) -> None:
         """Show what was said last."""
-        talk = self.recorded()
-        if talk is None:
-            return
-        items, earlier = recent(talk, _RESTORED_ITEMS)
-        if items:
-            show_transcript(self.console, items, earlier=earlier)
-            self.console.line()
+        if (talk := self.recorded()) is not None:
+            show_past(self.console, talk)
 
     def show_place(self) -> None:
         """Show where the person is now: what was said last on the way there."""
-        talk = self.at_hand.conversation
-        items, _earlier = recent(talk, _ITEMS_OF_A_PLACE)
-        if items:
-            self.say(_("You are here, at entry {entry}:").format(entry=talk.leaf), "dim")
-            show_transcript(self.console, last_exchange(items))
-            self.console.line()
-        else:
-            self.say(_("You are at the beginning: nothing has been said."), "dim")
+        show_place(self.console, self.at_hand.conversation)
 
     def recorded(self) -> Conversation | None:
         """Return the conversation at hand if the store has it."""
@@ -220,7 +159,7 @@ class Repl:
     async def run(self) -> int:
         """Talk until the person leaves; return the exit code."""
         modes_at_start()
-        with owned(self._on_signal), self.context.attention.kept():
+        with owned(self._on_signal), stoppable(), self.context.attention.kept():
             self._greet()
             await self._begin()
             while self._exit_code is None:

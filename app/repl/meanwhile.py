@@ -56,9 +56,6 @@ if TYPE_CHECKING:
             """Let the shell have the terminal until it gives it back."""
 
 
-_BEGIN_COMMANDS = "/!@"
-
-
 class Waiting(NamedTuple):
     """What was typed and waits: a prompt, by its version in the log; or a command, by none."""
 
@@ -99,15 +96,15 @@ class Meanwhile:
     async def pressed(self, seconds: float) -> bool:
         """Wait for *seconds*, or until any key is pressed; return whether one was.
 
-        Esc and Ctrl+C stop nothing meanwhile. What begins a command, and what comes in one piece
-        with more, is the beginning of the next prompt; another character has done what it should.
+        Esc and Ctrl+C stop nothing meanwhile. A character that was typed is the beginning of the
+        next prompt; a blank has done what it should.
         """
         self._pressed = asyncio.Event()
         try:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._pressed.wait(), seconds)
-            if self._line is not None and len(self._line.text) == 1:
-                self._line.give_back(text if (text := self._line.take()) in _BEGIN_COMMANDS else "")
+            if self._line is not None and not self._line.text.strip():
+                self._line.take()
             return self._pressed.is_set()
         finally:
             self._pressed = None

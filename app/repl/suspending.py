@@ -1,4 +1,7 @@
-"""Ctrl+Z: the program stops with the terminal as it was found, and goes on where it was."""
+"""The program stops with the terminal as it was found, and goes on where it was.
+
+It stops by Ctrl+Z, which is a key while the terminal is raw, or by SIGTSTP from elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,12 @@ import os
 import signal
 import sys
 import termios
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @cache
@@ -24,13 +31,47 @@ def suspend() -> None:
 
     Tools have process groups of their own, and go on. What was typed meanwhile was for others.
     """
+    if modes_at_start() is not None:
+        _stop(0)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Leave the terminal as it was found also when somebody else stops the program meanwhile."""
+    before = signal.getsignal(signal.SIGTSTP)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGTSTP, lambda *_: _stop(os.getpid()))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTSTP, before)
+
+
+def _stop(target: int) -> None:
+    """Stop the process, or with 0 its whole group, until SIGCONT comes."""
+    handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    try:
+        with _as_found():
+            os.kill(target, signal.SIGTSTP)
+    finally:
+        signal.signal(signal.SIGTSTP, handler)
+
+
+@contextmanager
+def _as_found() -> Iterator[None]:
+    """Give the terminal the modes that it had at the start, if there is one, meanwhile."""
     modes = modes_at_start()
-    if modes is None:
-        return
-    with suppress(termios.error, OSError, ValueError):
+    try:
         before = termios.tcgetattr(sys.stdin)
+    except (termios.error, OSError, ValueError):
+        modes = None
+    if modes is None:
+        yield
+        return
+    with suppress(termios.error, OSError):
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, modes)
-        try:
-            os.kill(0, signal.SIGTSTP)
-        finally:
+    try:
+        yield
+    finally:
+        with suppress(termios.error, OSError):
             termios.tcsetattr(sys.stdin, termios.TCSAFLUSH, before)

@@ -10,16 +10,20 @@ from app.repl.attachments import attached_path
 from app.repl.console import is_fancy, say, show
 from app.repl.plain import one_line, plain
 from app.repl.tool_view import Line, output_lines, summary_of
+from domain.projections.transcript import last_exchange, recent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rich.console import Console
 
+    from domain.conversation import Conversation
     from domain.projections.transcript import Item
 
 
 PROMPT_MARK = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
+_RESTORED_ITEMS = 20
+_ITEMS_OF_A_PLACE = 12
 _LONGEST_REASON = 600
 _MARKDOWN = "markdown"  # the style of a line that is a text of its own
 
@@ -38,6 +42,25 @@ def show_transcript(console: Console, items: Sequence[Item], *, earlier: int = 0
         else:
             print_line = show if line.is_whole else say
             print_line(console, line.text, line.style)
+
+
+def show_past(console: Console, talk: Conversation) -> None:
+    """Show what was said last in a conversation."""
+    items, earlier = recent(talk, _RESTORED_ITEMS)
+    if items:
+        show_transcript(console, items, earlier=earlier)
+        console.line()
+
+
+def show_place(console: Console, talk: Conversation) -> None:
+    """Show where a conversation goes on: what was said last on the way to its leaf."""
+    items, _earlier = recent(talk, _ITEMS_OF_A_PLACE)
+    if items:
+        say(console, _("You are here, at entry {entry}:").format(entry=talk.leaf), "dim")
+        show_transcript(console, last_exchange(items))
+        console.line()
+    else:
+        say(console, _("You are at the beginning: nothing has been said."), "dim")
 
 
 def as_text(items: Sequence[Item], *, earlier: int = 0) -> str:

@@ -13,7 +13,7 @@ from app.commands.stats import statistics, text_of
 from app.commands.tree import line as tree_line
 from app.repl.columns import columns
 from app.repl.plain import cells
-from app.repl.slash import _context_rows, adding_up
+from app.repl.show_commands import adding_up, context_rows
 from app.settings import talk_settings
 from domain.compaction import context_tokens
 from domain.projections.context import context
@@ -109,7 +109,7 @@ def test_parts_add_up_in_proportion(parts, total):
 
 def test_the_parts_of_the_context_add_up():
     talk = busy()
-    rows = _context_rows(talk, context(talk, talk.leaf), 1_000)
+    rows = context_rows(talk, context(talk, talk.leaf), 1_000)
     counts = [
         int(found[1].replace(",", ""))
         for row in rows

@@ -68,6 +68,9 @@ def test_a_store_that_is_not_there_is_said(tmp_path, where):
     assert gone.code == 2
     assert f"{where}: {tmp_path}/typo/logs: there is no directory {tmp_path}/typo" in gone.complaint
     assert not (tmp_path / "typo").exists()
+    looked = run(tmp_path / "logs", "list", "--all")
+    assert (looked.code, looked.out) == (0, "")
+    assert looked.err == f"leftfold: there is no store yet: {tmp_path}/logs\nno conversations\n"
     new = run(tmp_path / "logs", "--offline", "-p", "hello")
     assert (new.code, new.err) == (0, f"leftfold: a new store: {tmp_path}/logs\n")
     assert run(tmp_path / "logs", "--offline", "-p", "hello").err == ""

@@ -445,6 +445,20 @@ def test_a_person_is_told_what_the_log_brings_and_asked_about_what_is_queued(str
     assert NEVER_STARTED in sent
 
 
+def test_the_same_is_asked_when_one_goes_there_from_another_conversation(stranger):
+    with ScriptedServer([reply("Read.")]) as server:
+        person = Person(stranger.home.parent, server, size=(40, 400))
+        person.says(f"/resume {stranger.log().stem}")
+        person.waits("by you here:", "look at @secret", "keep it.*keep")
+        person.presses("send\r")
+        person.says("go on")
+        person.waits("Read.")
+        person.says("q")
+        person.ended()
+
+    assert "the secret" in json.dumps(server.requests[0].json["messages"])
+
+
 def test_the_directory_of_a_log_from_elsewhere_is_asked_about(stranger, tmp_path):
     precious = tmp_path / "precious"
     precious.mkdir()
@@ -456,6 +470,7 @@ def test_the_directory_of_a_log_from_elsewhere_is_asked_about(stranger, tmp_path
         here = stranger.run("-r", conversation_id, "-p", "go on", "--yes", "--here")
 
     assert here.code == 0, here
+    assert "not begun here; the model that answers is " in here.err
     assert (stranger.cwd / "ran").exists()
     assert list(precious.iterdir()) == []
 

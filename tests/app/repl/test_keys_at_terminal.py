@@ -1,5 +1,7 @@
 """Keys that leave, stop, wait and come back, with the real program."""
 
+import json
+
 import pexpect
 import pytest
 
@@ -11,7 +13,7 @@ CTRL_Z = "\x1a"
 AT_REST = rf"{PROMPT} *$"
 
 
-@pytest.mark.parametrize("key", [ESC, "x", ENTER, CTRL_C])
+@pytest.mark.parametrize("key", [ESC, " ", ENTER, CTRL_C])
 def test_any_key_ends_the_following_of_a_log_and_no_key_is_lost(tmp_path, key):
     with ScriptedServer([reply("One.")]) as server:
         person = Person(tmp_path, server)
@@ -28,6 +30,23 @@ def test_any_key_ends_the_following_of_a_log_and_no_key_is_lost(tmp_path, key):
         person.shows("is named", AT_REST)
         person.presses("q" + ENTER)
         assert person.ended()[0] == 0
+
+
+def test_what_is_typed_while_a_log_is_followed_loses_no_letter(tmp_path):
+    with ScriptedServer([reply("One."), reply("Two.")]) as server:
+        person = Person(tmp_path, server)
+        person.shows(AT_REST)
+        person.presses("hello" + ENTER)
+        person.shows(r"One\.", AT_REST)
+        person.presses("/log follow" + ENTER)
+        person.shows("any key ends this")
+        person.presses("w")
+        person.shows(rf"ends this\)[^>]*\n{PROMPT} *w *$")
+        person.presses("hy?" + ENTER)
+        person.shows(r"Two\.", AT_REST)
+        person.killed()
+
+    assert "why?" in json.dumps(server.requests[1].json["messages"])
 
 
 @pytest.mark.parametrize("end", ["killed", "twice"])

@@ -13,7 +13,8 @@ from rich.console import Console
 from app.application import Conversations
 from app.bootstrap import Workshop
 from app.repl.banner import _unfinished
-from app.repl.loop import ReplContext, run
+from app.repl.context import ReplContext
+from app.repl.loop import run
 from app.repl.screen import RichScreen
 from app.settings import settings
 from domain.events import MessageAppended, NoteAppended

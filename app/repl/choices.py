@@ -1,0 +1,26 @@
+"""A choice of a few words that a person makes in the REPL, between two prompts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.repl.loop import Repl
+
+
+async def choose(repl: Repl, question: str, words: Sequence[str], default: str) -> str:
+    """Ask *question*, and return one of *words*, of which the beginning will do.
+
+    Everything else, also Ctrl+C and the end of the input, is the *default*.
+    """
+    from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415 - only here
+
+    session: PromptSession[str] = PromptSession(f"{question} ({', '.join(words)}) [{default}]: ")
+    with repl.meanwhile.paused():
+        try:
+            answer = (await session.prompt_async(handle_sigint=False)).strip().lower()
+        except (EOFError, KeyboardInterrupt, OSError):
+            return default
+    return next((word for word in words if answer and word.startswith(answer)), default)

@@ -1,0 +1,149 @@
+"""Commands of the REPL that show something, and change nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+from app.commands.log import as_line
+from app.commands.stats import statistics, text_of
+from app.i18n import _
+from app.references import entry_version
+from app.repl.columns import columns
+from app.repl.console import width
+from domain.compaction import context_tokens, entry_tokens, estimate
+from domain.errors import InvalidCommandError
+from domain.events import BranchSummarized, Compacted, MessageAppended, NoteAppended
+from domain.projections.context import context, live_entries
+from domain.raw_messages import result_text
+
+if TYPE_CHECKING:
+    from app.repl.loop import Repl
+    from domain.conversation import Conversation
+    from domain.raw_messages import Json, JsonObject
+
+_EVENTS_SHOWN = 20
+_SECONDS_BETWEEN_LOOKS = 0.3
+
+
+def recorded(repl: Repl) -> Conversation:
+    """Return the open conversation.
+
+    Raises:
+        InvalidCommandError: the store has none yet.
+    """
+    talk = repl.recorded()
+    if talk is None:
+        raise InvalidCommandError(_("Nothing is recorded yet."))
+    return talk
+
+
+async def show(repl: Repl, arguments: str) -> None:
+    """Print all of one entry: what was shortened when it came."""
+    talk = recorded(repl)
+    if arguments:
+        version = entry_version(talk, arguments)
+    else:
+        results = [e for e in talk.messages() if e.said.tool_results]
+        if not results:
+            raise InvalidCommandError(_("No tool has run on this path yet."))
+        version = results[-1].originator_version
+    match talk.entries[version]:
+        case MessageAppended() as entry:
+            for raw in entry.said.blocks:
+                repl.say(_whole(raw) or json.dumps(raw, ensure_ascii=False, indent=2))
+        case Compacted(summary=text) | BranchSummarized(summary=text) | NoteAppended(content=text):
+            repl.say(text)
+
+
+def _whole(raw: Json) -> str:
+    """Return the text of a block, if it has one."""
+    match raw:
+        case {"type": "text", "text": str(text)} | {"type": "thinking", "thinking": str(text)}:
+            return text
+        case {"type": "tool_result", "tool_use_id": str()}:
+            return result_text(raw.get("content"))
+        case _:
+            return ""
+
+
+async def log(repl: Repl, arguments: str) -> None:
+    """Print the last events; with ``follow`` also new ones, until a key is pressed."""
+    talk = recorded(repl)
+    if arguments not in ("", "follow"):
+        raise InvalidCommandError(
+            _("/log takes nothing or follow, not {arguments!r}.").format(arguments=arguments)
+        )
+    shown = max(talk.version - _EVENTS_SHOWN, 0)
+    if arguments and repl.context.prompts.is_interactive:
+        how = _("any key") if repl.is_at_terminal else "Ctrl+C"
+        repl.say(_("({key} ends this)").format(key=how), "dim")
+    while True:
+        events = repl.context.workshop.conversations.events_of(repl.at_hand.id, since=shown + 1)
+        for event in events:
+            repl.say(as_line(event, width(repl.console)))
+            shown = event.originator_version
+        if not arguments or not repl.context.prompts.is_interactive:
+            return
+        if await repl.meanwhile.pressed(_SECONDS_BETWEEN_LOOKS):
+            return
+
+
+async def show_context(repl: Repl, arguments: str) -> None:
+    """Print how large the parts of the next request are, or the request."""
+    talk = repl.context.workshop.foreseen(repl.at_hand.conversation)
+    request = context(talk, talk.leaf)
+    if arguments == "json":
+        repl.say(json.dumps(request, ensure_ascii=False, indent=2))
+    elif arguments:
+        raise InvalidCommandError(
+            _("/context takes nothing or json, not {arguments!r}.").format(arguments=arguments)
+        )
+    else:
+        window = await asyncio.to_thread(repl.context.workshop.window_of, talk.model or "")
+        window = talk.known_limits.within(window)
+        for row in context_rows(talk, request, window):
+            repl.say(row)
+
+
+def context_rows(talk: Conversation, request: JsonObject, window: int) -> list[str]:
+    """Return the parts of a request with about how many tokens they take: they add up."""
+    live = live_entries(talk, talk.leaf)
+    summaries = [entry for entry in live if isinstance(entry, Compacted)]
+    tools = ", ".join(str(tool.get("name")) for tool in request.get("tools", ()))
+    on_path = _("{count:,} on the path").format(count=talk.message_count())
+    total = context_tokens(talk)
+    share = _("{share:.1%} of {window:,}").format(share=total / window, window=window)
+    parts = [
+        (_("system"), estimate(request["system"]) if "system" in request else 0, ""),
+        (_("tools"), estimate(request["tools"]) if tools else 0, tools or _("none")),
+        (_("summary"), sum(map(entry_tokens, summaries)), ""),
+        (_("messages"), sum(entry_tokens(e) for e in live if e not in summaries), on_path),
+    ]
+    counts = adding_up([tokens for _name, tokens, _more in parts], total)
+    rows = [(name, tokens, more) for (name, _, more), tokens in zip(parts, counts, strict=True)]
+    rows.append((_("in all"), total, share))
+    cells = [[name, _("{tokens:,} tokens").format(tokens=n), more] for name, n, more in rows]
+    return columns([[_("model"), "", str(request["model"])], *cells], left=(0, 2))
+
+
+def adding_up(parts: list[int], total: int) -> list[int]:
+    """Return estimates of *parts*, changed in proportion so that their sum is *total*."""
+    estimated = sum(parts)
+    if not estimated:
+        return [*parts[:-1], total]
+    ends = [total * sum(parts[: number + 1]) // estimated for number in range(len(parts))]
+    return [end - before for before, end in zip([0, *ends], ends, strict=False)]
+
+
+async def copy(repl: Repl, arguments: str) -> None:
+    """Put the last answer, or a code block of it, on the clipboard."""
+    from app.repl import clipboard  # noqa: PLC0415 - only here
+
+    await clipboard.run(repl, arguments)
+
+
+async def stats(repl: Repl, _arguments: str) -> None:
+    """Print tokens and cost."""
+    repl.say(text_of(statistics(recorded(repl)), width(repl.console)))

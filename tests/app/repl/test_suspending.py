@@ -1,0 +1,46 @@
+"""The program is stopped by somebody else: no shell is told that the terminal was changed."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+
+from tests.app.programs import until
+
+PROGRAM = """
+import sys, tty
+from app.repl.suspending import modes_at_start, stoppable
+
+modes_at_start()
+with stoppable():
+    tty.setraw(0)
+    sys.stdout.write(sys.stdin.read(1))
+"""
+
+
+def test_a_stop_from_outside_leaves_the_terminal_as_it_was_found():
+    person, terminal = pty.openpty()
+
+    def is_raw():
+        return not termios.tcgetattr(terminal)[3] & (termios.ECHO | termios.ICANON)
+
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdin=terminal, stdout=subprocess.PIPE, process_group=0
+    ) as program:
+        try:
+            until(is_raw, program)
+            os.kill(program.pid, signal.SIGTSTP)
+            _pid, status = os.waitpid(program.pid, os.WUNTRACED)
+            assert os.WIFSTOPPED(status)
+            assert not is_raw()
+
+            os.kill(program.pid, signal.SIGCONT)
+            until(is_raw, program)
+            os.write(person, b"x")
+            assert program.communicate()[0] == b"x"
+        finally:
+            program.kill()
+    os.close(person)
+    os.close(terminal)
