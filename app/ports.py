@@ -91,7 +91,7 @@ class Plan(Protocol):
 
     @property
     def change(self) -> Change | None:
-        """What it would make of a file, to be shown to whoever is asked."""
+        """What it would make of a file, to be shown to the person who is asked."""
 
     @property
     def state(self) -> object:

@@ -416,6 +416,10 @@ class _NewConversation:
                 if target not in self._versions:
                     return None
                 changes["target"] = self._versions[target]
+            case events.ContentWithheld(targets=targets):
+                changes["targets"] = tuple(
+                    self._versions[target] for target in targets if target in self._versions
+                )
         match event:
             case events.Compacted(first_kept=int(first_kept)):
                 changes["first_kept"] = self._first_from(first_kept)

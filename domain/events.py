@@ -377,8 +377,8 @@ class NoteAppended(Entry, frozen=True, kw_only=True):
 class Unrecognised(Event, frozen=True, kw_only=True):
     """A stored event that this version cannot read: kept, skipped, never a failure.
 
-    *is_newer*: a newer version of this program changed what an event of this topic says. Whoever
-    cannot read it must not go on as if they had.
+    *is_newer*: a newer version of this program changed what an event of this topic says. A
+    program that cannot read it must not write after it.
     """
 
     TOPIC = "Unrecognised"

@@ -301,7 +301,7 @@ class Fold(BaseAggregate[UUID]):
             yield entries[number]
 
     def backwards(self, leaf: Version | None) -> Iterator[Entry]:
-        """Yield the entries from *leaf* to the root, for whoever stops long before.
+        """Yield the entries from *leaf* to the root; what is not taken is not looked at.
 
         Raises:
             UnknownEntryError: *leaf* is not an entry.

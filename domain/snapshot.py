@@ -19,8 +19,8 @@ from domain.limits import Limits  # noqa: TC001 - the same
 class ConversationSnapshot(Event, frozen=True, kw_only=True):
     """What `Conversation.fold` made of the events up to this version, but their `History`.
 
-    The number in the topic is that of the fold: whoever changes what the fold makes of recorded
-    events counts it up, and snapshots of before are no longer read.
+    The number in the topic is that of the fold. It is counted up with each change of what the fold
+    makes of recorded events, and older snapshots are no longer read.
 
     *messages* counts those on the path to the leaf. A snapshot without a *seal* of ours is none: it
     would say something of a log that the log does not say.

@@ -1,7 +1,7 @@
 """Files of a project, read without being led anywhere: it may come from anybody.
 
-A link in a repository may name any file of whoever clones it, and one in a shared folder any file
-that its maker likes; a pipe never ends, a device never stops.
+A link in a repository may name any file of the person who clones it, and one in a shared folder any
+file that its maker likes; a pipe never ends, a device never stops.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The key of this home, and the seals made with it: what was recorded here, and what was not.
 
 The key stands in ``$LEFTFOLD_HOME/seal.key``, readable by nobody else. It never goes into a log, so
-whoever writes a log by hand, or brings one from another machine, cannot make a seal. Without the
+a log that is written by hand, or brought from another machine, has no seal of ours. Without the
 key (it was deleted, the home is another one) nothing counts as recorded here, and everything that
 a seal would have allowed is asked about again.
 """

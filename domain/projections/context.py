@@ -120,7 +120,7 @@ def live_entries(conversation: Conversation, leaf: Version | None) -> list[Entry
 
 
 def live_backwards(conversation: Conversation, leaf: Version | None) -> Iterator[Entry]:
-    """Yield the `live_entries` from the last to the first, for whoever stops before.
+    """Yield the `live_entries` from the last to the first; what is not taken is not looked at.
 
     Raises:
         UnknownEntryError: *leaf* is not an entry.

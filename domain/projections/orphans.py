@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from domain.events import Version
 
 MOST_ENTRIES = 2_000
-"""How far back it is looked: whoever opens a long conversation does not wait for this."""
+"""How many entries back it looks: a long conversation opens without waiting for this."""
 
 
 def orphans(conversation: Conversation, leaf: Version | None) -> list[str]:

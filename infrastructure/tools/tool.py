@@ -54,7 +54,7 @@ class Plan:
 
     Attributes:
         problem: Why it cannot work: its result. Nobody need be asked.
-        change: What it would make of a file, to be shown to whoever is asked.
+        change: What it would make of a file, to be shown to the person who is asked.
         state: The state of that file. The call runs on it and on no other (case R12).
         unseen: Its result unless a person is asked, who is shown *change*: the model has not seen
             what would be lost.

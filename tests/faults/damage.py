@@ -129,12 +129,17 @@ class Scribe:
         self.talk.append_note("note", self.word(), visible=True)
         self.save()
 
+    def withhold(self):
+        entries = self.talk.path(self.talk.leaf)
+        self.talk.withhold([each.originator_version for each in entries], ["thinking"], reason="no")
+        self.save()
+
     def queue(self):
         self.talk.queue_prompt(self.word())
         self.save()
 
 
-DEEDS = ("prompt", "answer", "call", "branch", "leave", "compact", "mark", "queue")
+DEEDS = ("prompt", "answer", "call", "branch", "leave", "compact", "mark", "queue", "withhold")
 
 
 def history_of(deeds, *, forked_at=None):

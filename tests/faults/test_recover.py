@@ -244,6 +244,17 @@ def test_a_lost_fact_costs_no_proof():
     assert LOST_HERE not in notes(new)
 
 
+def test_what_was_withheld_is_what_is_withheld():
+    history = history_of(["answer", "prompt", "call", "withhold", "prompt", "answer"])
+    lost = next(n for n, line in enumerate(history.data.split(b"\n")) if b"TurnEnded" in line)
+    done, old, new = saved(history, without(history, lost))
+
+    assert done.proofs_dropped == 0
+    assert {target for _, target, _ in new.withheld} < set(new.entries)
+    assert len(new.withheld) == len(old.withheld)
+    assert digest(context(new, new.leaf)) == digest(context(old, old.leaf))
+
+
 @pytest.mark.parametrize("deeds", [["call"], ["call", "prompt", "answer"]], ids=["end", "middle"])
 def test_of_a_call_whose_start_may_be_lost_it_is_never_said_that_it_did_not_start(deeds):
     """The log loses what came right after the call: its tool may have run."""
