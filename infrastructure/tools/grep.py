@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from infrastructure.errors import ToolError
+from infrastructure.seals import KEY_NAME, is_key
 from infrastructure.tools import searching
-from infrastructure.tools.files import resolve
+from infrastructure.tools.files import open_regular, resolve
 from infrastructure.tools.find import SECONDS, files_in
 from infrastructure.tools.output import ToolOutput, capped
 from infrastructure.tools.process import environment
@@ -114,10 +115,12 @@ class _Search:
     def _names(self, end: float) -> tuple[str, list[bytes]]:
         """Return the folder to start from, and the files to search, from there."""
         if self._path.is_file():
+            open_regular(self._path).close()  # refuses what nobody is shown
             return str(self._path.parent), [os.fsencode(self._path.name)]
         wanted = None if self._call.glob is None else glob(self._call.glob)
         return str(self._path), [
             os.fsencode(one.name)
             for one in files_in(self._path, end)
             if one.is_regular and (wanted is None or wanted.fullmatch(one.name))
+            if not (one.name.endswith(KEY_NAME) and is_key(self._path / one.name))
         ]

@@ -25,6 +25,7 @@ from domain.events import ApprovalDecided
 from domain.messages import ToolUseBlock
 from infrastructure.jsonl import disk
 from infrastructure.seals import KEY_NAME, HomeSeals
+from infrastructure.tools.grep import Grep
 from infrastructure.tools.output import ToolContext
 from infrastructure.tools.read import Read
 from tests import builders as b
@@ -315,9 +316,14 @@ def test_no_log_holds_the_key_and_no_reading_tool_shows_it(conversations, home):
     context = ToolContext(home, home / "outputs", "call")
     (home / "link").symlink_to(home / KEY_NAME)
     read = [asyncio.run(Read().run({"path": name}, context)) for name in (KEY_NAME, "link")]
+    calls = [
+        {"pattern": "[0-9a-f]{64}", "path": path} for path in (KEY_NAME, "link", ".", str(home))
+    ]
+    found = [asyncio.run(Grep().run(call, context)) for call in calls]
 
     assert all(key.encode() not in state for state in stored)
-    assert all(output.is_error and key not in str(output.content) for output in read)
+    assert all(output.is_error for output in [*read, *found[:2]])
+    assert all(key not in str(output.content) for output in [*read, *found])
 
 
 # -- the program, over a log that was copied in ----------------------------------------------------
