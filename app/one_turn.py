@@ -7,6 +7,7 @@ line as things happen (documented in docs/scripting.md).
 from __future__ import annotations
 
 import asyncio
+import errno
 import sys
 from typing import TYPE_CHECKING, Literal
 
@@ -251,7 +252,7 @@ def failure(kind: str, message: str, conversation_id: UUID | None = None) -> str
 def _print_result(result: stream.Result, output: str) -> None:
     """Print the result; say on stderr why a turn failed or stopped early, whatever the output."""
     if output != "text":
-        happened(result)
+        happened(result, is_last=True)
     elif result.text:
         click.echo(plain(result.text) if sys.stdout.isatty() else result.text)
     if result.error:
@@ -269,9 +270,20 @@ def _complain(message: str) -> None:
     click.echo(f"leftfold: {plain(message)}", err=True)
 
 
-def happened(line: stream.Happening) -> None:
-    """Print what happens meanwhile. Whoever stops reading costs the turn nothing."""
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def happened(line: stream.Happening, *, is_last: bool = False) -> None:
+    """Print what happens meanwhile. Whoever stops reading costs the turn nothing.
+
+    Raises:
+        OSError: the *last* line, for which a program waits, finds no room on the disk.
+    """
     try:
         write(line)
-    except OSError:
-        look_away()
+    except OSError as error:
+        if error.errno not in _FULL:
+            look_away()
+        elif is_last:
+            look_away()  # what is left of it cannot be printed at the end, either
+            raise OSError(error.errno, error.strerror, _("standard output")) from error

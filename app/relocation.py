@@ -18,6 +18,7 @@ from app.repl.choices import choose
 from app.repl.plain import plain
 from domain.events import Started
 from domain.seals import is_own_directory
+from domain.text import valid
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -40,7 +41,7 @@ def lost_directory(
         ForeignDirectoryError: the same, of one that was not chosen here.
     """
     first = next(conversations.events_of(conversation_id, limit=1), None)
-    if not isinstance(first, Started) or chosen.here or first.cwd == chosen.cwd:
+    if not isinstance(first, Started) or chosen.here or first.cwd == valid(chosen.cwd):
         return None
     is_there = Path(first.cwd).is_dir()
     if is_there and is_own_directory(first.cwd, first.seal, conversations.seals):

@@ -16,6 +16,7 @@ from app.repl.console import room
 from app.repl.plain import fitted, plain
 from app.settings import settings
 from domain.projections.catalogue import row as row_of
+from domain.text import valid
 from infrastructure.errors import StoreError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def select(
     """
     found, unreadable = _all_rows(conversations)
     if not everywhere:
-        found = [row for row in found if row.cwd in (cwd, None)]
+        found = [row for row in found if row.cwd in (valid(cwd), None)]
     if not archived:
         found = [row for row in found if not row.archived]
     if search is not None:
@@ -60,7 +61,7 @@ def rows(conversations: Conversations, *, cwd: str | None = None) -> list[Row]:
     """Return the rows to go on with, the last used first; of the directory *cwd*, or of all."""
     found, unreadable = _all_rows(conversations)
     say_unreadable(unreadable)
-    return [row for row in found if cwd is None or row.cwd == cwd]
+    return [row for row in found if cwd is None or row.cwd == valid(cwd)]
 
 
 def _all_rows(conversations: Conversations) -> tuple[list[Row], list[Unreadable]]:

@@ -453,6 +453,18 @@ def test_bytes_that_are_no_text_are_replaced_at_the_door(tmp_path):
 # -- settings --------------------------------------------------------------------------------------
 
 
+def test_a_directory_whose_name_is_no_text_finds_its_conversations(tmp_path):
+    program = Program(tmp_path)
+    program.cwd = program.cwd / os.fsdecode(b"\xff\xe9")
+    program.cwd.mkdir()
+    assert program.run("--offline", "-p", "hello").code == 0
+
+    assert len(program.run("list", "--json").objects) == 1
+    again = program.run("--offline", "-c", "-p", "run: pwd", "--yes")
+    assert (again.code, again.err) == (0, "")
+    assert len(program.run("list", "--json").objects) == 1
+
+
 def test_settings_that_mean_nothing(tmp_path):
     program = Program(tmp_path)
 

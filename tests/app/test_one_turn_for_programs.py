@@ -178,6 +178,21 @@ def test_a_standard_stream_that_is_closed_costs_nothing(tmp_path, closed):
     assert program.run("verify").code == 0
 
 
+@pytest.mark.parametrize("output", ["json", "stream-json"])
+def test_a_result_that_finds_no_room_is_an_error(tmp_path, output):
+    """The turn is in the log, and whoever reads the file gets nothing of it."""
+    program = Program(tmp_path)
+    done = program.run(
+        "--offline", "-p", "hello", "--output", output,
+        wrapper=("sh", "-c", 'exec "$@" >/dev/full', "sh"),
+    )  # fmt: skip
+
+    assert (done.code, done.err) == (
+        1, "leftfold: standard output: No space left on device\n",
+    )  # fmt: skip
+    assert program.run("verify").code == 0
+
+
 def test_a_reader_that_goes_away_is_no_error(tmp_path):
     """`leftfold list --all | head -1`, of more than a pipe holds."""
     with ScriptedServer([reply("x" * 300_000)]) as server:
