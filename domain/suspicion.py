@@ -27,8 +27,19 @@ _IMAGE = (
 _KINDS = (
     (("image",), _IMAGE),
     (("document",), r"document|pdf|\bpages?\b|文档"),
-    (THINKING, r"thinking|signature|signed|reasoning|思考|签名"),
+    (THINKING, r"thinking|signature|signed|reasoning|encrypted|思考|签名"),
 )
+_MEDIA = ("image", "document")
+_OF_SOME_MEDIUM = re.compile(
+    r"base64|\bmime|\bmedia\b|attachment|\bfile (?:data|type|is)|data ur[il]"
+    r"|(?:expected|must be|should be) (?:an? )?(?:valid )?['`\"]?(?:string|text)\b"
+    r"|content[ _-](?:type|block|part)|\bcontents? (?:must|should)"
+    r"|(?:invalid|bad|unsupported|unprocessable) (?:\w+ )?(?:content|argument|request|input|entity)"
+    r"|could not (?:process|decode|read)|failed to (?:load|process|decode)"
+    r"|文件|附件|格式错误|参数(?:错误|非法|无效)",
+    re.IGNORECASE,
+)
+"""Words that name no content, and are said of media: it may be one that was never taken yet."""
 _PLACE = re.compile(
     r"messages[.\[](\d{1,9})\]?[.\[]content[.\[](\d{1,9})"
     r"(?:\]?\.(?:tool_result\.)?content[.\[](\d{1,9}))?"
@@ -46,12 +57,16 @@ def suspects(conversation: Conversation, request: JsonObject, words: str) -> Sus
     """Return what the *words* of a refusal of *request* mean, of what is not withheld already.
 
     A named place counts most. Else it is what has come since the last answer, which shows that
-    all before it was taken; else all of that kind. Thinking is all of it: signatures hang together.
+    all before it was taken; else, if a kind is named, all of it. Of thinking it is always all:
+    signatures hang together.
     None if the words name nothing that could be left out.
     """
     holders = _holders(conversation)
     place = _at_place(request, words)
-    kinds = _named(words, {kind for kind, _, _ in holders})
+    kinds_there = {kind for kind, _, _ in holders}
+    kinds = named = _named(words, kinds_there)
+    if not named and _OF_SOME_MEDIUM.search(words):
+        kinds = tuple(kind for kind in _MEDIA if kind in kinds_there)
     if place is not None:
         of_place = _kinds_of(str(place.get("type")))
         kinds = of_place if set(of_place) <= set(kinds) or not kinds else kinds
@@ -59,7 +74,8 @@ def suspects(conversation: Conversation, request: JsonObject, words: str) -> Sus
     if not set(kinds) & set(THINKING):
         there = [holder for holder in holders if _is_same(holder[2], place)]
         since = _last_answer(conversation)
-        holders = there or [holder for holder in holders if holder[1] > since] or holders
+        new = [holder for holder in holders if holder[1] > since]
+        holders = there or new or (holders if named else [])
     if not holders:
         return None
     entries = sorted({version for _, version, _ in holders})

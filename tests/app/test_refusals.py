@@ -72,6 +72,13 @@ def say(desk, prompt, *attachments):
         ("image input is not supported - hint: you may need to provide the mmproj", 500),
         ("this model has no vision capability", 422),
         ("模型不支持图片输入", 400),
+        ("invalid base64 data", 400),
+        ("Input should be 'text'", 422),
+        ("messages[0].content[1]: unexpected content type", 400),
+        ("invalid content: expected string, got array", 400),
+        ("Failed to load media", 500),
+        ("Request contains an invalid argument.", 400),
+        ("Bad Request", 400),
     ],
 )  # fmt: skip
 def test_an_image_that_the_server_refuses_is_left_out_and_asked_about_once_more(
@@ -110,6 +117,23 @@ def test_an_image_in_a_tool_result_is_left_out_as_well(conversations, tmp_path):
     assert "image" in kinds(server.requests[1].json)
     assert "the API refused it" in str(server.requests[-1].json)
     assert is_proven(conversations, desk)
+
+
+@pytest.mark.parametrize("words", ["tool_result content must be a string", "Invalid file data"])
+def test_it_is_found_in_a_result_by_words_that_do_not_name_it(conversations, tmp_path, words):
+    (tmp_path / "dot.png").write_bytes(base64.b64decode(b.DOT))
+    script = [reply(call("read", path="dot.png")), *[refuses("image", words)] * 2]
+    with ScriptedServer(script) as server:
+        assert say(Desk(conversations, server, tmp_path), "shoot") == "done"
+
+
+def test_an_image_that_was_taken_before_stays_if_the_words_name_none(conversations, tmp_path):
+    with ScriptedServer([reply("A dot."), refuse(400, "Bad Request")]) as server:
+        desk = Desk(conversations, server, tmp_path)
+        assert say(desk, "look", b.image()) == "done"
+        assert say(desk, "and now?") == "failed"
+
+    assert facts(conversations, desk, ContentWithheld) == []
 
 
 def test_an_image_that_was_taken_before_stays(conversations, tmp_path):
