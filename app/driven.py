@@ -14,12 +14,10 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, UnsetType
-
 from app import stream
 from app.approvers import NOBODY, approval
 from app.errors import DONE, explanation
-from app.one_turn import about, happened, not_recorded, result_of
+from app.one_turn import happened, not_recorded, result_of
 from app.ports import Approval
 from app.signals import owned
 from app.suggestions import suggestion
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from app.agent import Agent
-    from app.outputs import Damage
     from app.ports import OpenConversation, Proposal
     from domain.messages import JsonObject, ToolUseBlock
 
@@ -104,13 +101,13 @@ class Driver:
         at_hand: OpenConversation,
         approver: ProgramApprover | None,
         *,
-        damage: Damage | UnsetType = UNSET,
+        began: stream.Began,
     ) -> None:
         self._agent = agent
         self._at_hand = at_hand
         self._id = at_hand.conversation.id
         self._approver = approver
-        self._damage = damage
+        self._began = began
         self._inbox: asyncio.Queue[bytes | int | _TurnIsOver | None] = asyncio.Queue()
         self._turn: asyncio.Task[str] | None = None
         self._since = 0
@@ -122,7 +119,7 @@ class Driver:
         """Do what the lines say until they end; return the exit code."""
         loop = asyncio.get_running_loop()
         with owned(self._inbox.put_nowait):
-            happened(about(self._at_hand.conversation, self._damage))
+            happened(self._began)
             read_lines(lambda line: loop.call_soon_threadsafe(self._inbox.put_nowait, line))
             if self._agent.is_waiting():
                 await self._begin(self._agent.go_on())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from app import stream
 from app.approvers import RefuseAll
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from app.agent import Agent
-    from app.outputs import Damage
     from app.ports import Approval, OpenConversation, Proposal, Purpose, Screen, ToolOutput
     from domain.conversation import Conversation
     from domain.events import TurnError
@@ -162,16 +161,16 @@ async def run(
     prompt: str,
     output: str,
     *,
-    damage: Damage | UnsetType = UNSET,
+    began: stream.Began,
 ) -> int:
-    """Run one turn; print by *output*; return the exit code.
+    """Run one turn; print by *output*, what *began* first; return the exit code.
 
     A signal ends the turn as Ctrl+C does: everything that happened is in the log.
     """
     conversation_id = at_hand.conversation.id
     since = at_hand.conversation.version + 1
     if output == "stream-json":
-        happened(about(at_hand.conversation, damage))
+        happened(began)
     turn = asyncio.create_task(agent.run_turn(prompt))
     code = await _ended(turn)
     if not turn.cancelled() and (error := turn.exception()) is not None:
@@ -181,7 +180,7 @@ async def run(
         _print_result(not_recorded(conversation_id, told[0]), output)
         return code or told[1]
     result = result_of(at_hand.conversation, since)
-    _print_result(msgspec.structs.replace(result, damage=damage), output)
+    _print_result(msgspec.structs.replace(result, damage=began.damage), output)
     return code or (DONE if result.outcome == "done" else FAILED)
 
 
@@ -197,11 +196,6 @@ async def _ended(turn: asyncio.Task[str]) -> int:
     with owned(stop):
         await asyncio.wait([turn])
     return codes[0] if codes else DONE
-
-
-def about(talk: Conversation, damage: Damage | UnsetType = UNSET) -> stream.Began:
-    """Return the first line of ``stream-json``: which conversation this is."""
-    return stream.Began(talk.id, talk.cwd, talk.model, talk.message_count(), damage)
 
 
 def result_of(talk: Conversation, since: int) -> stream.Result:

@@ -8,23 +8,20 @@ import re
 import select
 import stat
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import UNSET
 
 from app import bootstrap, references, relocation
-from app.approvers import AllowAll, RefuseAll
+from app.approvers import AllowAll
 from app.errors import DONE, NoCredentialsError, UsageError
 from app.i18n import _
 from app.repl import colours
 from app.repl.plain import plain
 from app.settings import is_new_store, talk_settings
 from app.suggestions import no_command
-from domain.text import valid
 from infrastructure.errors import LeaseHeldError
-from infrastructure.model.client import preload
 from infrastructure.withheld import hide
 
 if TYPE_CHECKING:
@@ -35,8 +32,8 @@ if TYPE_CHECKING:
     from app.application import Conversations, OpenConversation
     from app.bootstrap import Workshop
     from app.outputs import Damage
-    from app.ports import Approver
     from app.settings import Settings
+    from app.stream import Began
 
 _SECONDS_OF_SILENCE = 2.0
 
@@ -168,7 +165,9 @@ async def _talk(
             return await _one_turn(workshop, at_hand, text, output)
         if is_driven:
             return await _driven(workshop, at_hand)
-        return await _repl(workshop, at_hand, first)
+        from app.repl import opening  # noqa: PLC0415 - the prompt is not for -p
+
+        return await opening.run(workshop, at_hand, first)
 
 
 async def _one_turn(workshop: Workshop, at_hand: OpenConversation, text: str, output: str) -> int:
@@ -180,8 +179,7 @@ async def _one_turn(workshop: Workshop, at_hand: OpenConversation, text: str, ou
         approver=AllowAll() if workshop.settings.yes else nobody,
         screen=one_turn.screen(output, at_hand),
     )
-    damage = _damage(workshop, at_hand)
-    code = await one_turn.run(agent, at_hand, text, output, damage=damage)
+    code = await one_turn.run(agent, at_hand, text, output, began=_began(workshop, at_hand))
     if nobody.refused:
         refused = _(
             "leftfold: calls refused, because nobody was there to ask: {count} (--yes allows them)"
@@ -190,13 +188,17 @@ async def _one_turn(workshop: Workshop, at_hand: OpenConversation, text: str, ou
     return code
 
 
-def _damage(workshop: Workshop, at_hand: OpenConversation) -> Damage | UnsetType:
-    """Say what is wrong with the log of a conversation that was resumed; return it for JSON."""
-    from app.damage import QUICK, say_damage  # noqa: PLC0415 - a new conversation needs none
+def _began(workshop: Workshop, at_hand: OpenConversation) -> Began:
+    """Return for programs which conversation this is; say on stderr what is wrong with its log."""
+    from app import stream  # noqa: PLC0415 - the REPL needs none of this
+    from app.damage import QUICK, say_damage  # noqa: PLC0415
 
-    if at_hand.conversation.pending_events:
-        return UNSET
-    return say_damage(workshop.conversations, at_hand.id, most_bytes=QUICK)
+    talk = at_hand.conversation
+    cwd = bootstrap.working_directory(talk, workshop.settings.cwd)
+    damage: Damage | UnsetType = UNSET
+    if not talk.pending_events:
+        damage = say_damage(workshop.conversations, talk.id, most_bytes=QUICK)
+    return stream.Began(talk.id, cwd, talk.model, talk.message_count(), damage)
 
 
 async def _driven(workshop: Workshop, at_hand: OpenConversation) -> int:
@@ -206,7 +208,7 @@ async def _driven(workshop: Workshop, at_hand: OpenConversation) -> int:
     asked = None if workshop.settings.yes else ProgramApprover()
     screen = one_turn.screen("stream-json", at_hand)
     agent = workshop.agent(at_hand, approver=asked or AllowAll(), screen=screen)
-    return await Driver(agent, at_hand, asked, damage=_damage(workshop, at_hand)).run()
+    return await Driver(agent, at_hand, asked, began=_began(workshop, at_hand)).run()
 
 
 def _say_left_out(workshop: Workshop, at_hand: OpenConversation) -> None:
@@ -259,69 +261,6 @@ def _instead(
             talk = conversations.get(wanted)
             show_transcript(console(), transcript(talk, talk.leaf))
     return None
-
-
-async def _repl(workshop: Workshop, at_hand: OpenConversation, first: str | None) -> int:
-    # The prompt and its colours take a tenth of a second to import: not for -p.
-    from app.repl.approval import AskingApprover  # noqa: PLC0415
-    from app.repl.attention import Attention  # noqa: PLC0415
-    from app.repl.banner import banner  # noqa: PLC0415
-    from app.repl.completion import PromptCompleter  # noqa: PLC0415
-    from app.repl.console import console, is_fancy  # noqa: PLC0415
-    from app.repl.context import ReplContext  # noqa: PLC0415
-    from app.repl.loop import run as run_repl  # noqa: PLC0415
-    from app.repl.prompt import is_interactive, prompts  # noqa: PLC0415
-    from app.repl.screen import RichScreen  # noqa: PLC0415
-    from app.repl.status import StatusLine  # noqa: PLC0415
-    from app.repl.typing_line import TypingLine  # noqa: PLC0415
-
-    terminal = console()
-    allow_all, refuse_all = AllowAll(), RefuseAll()
-
-    def approver(at_hand: OpenConversation) -> Approver:
-        if workshop.settings.yes:
-            return allow_all
-        if not is_interactive():
-            return refuse_all
-        cwd = bootstrap.working_directory(at_hand.conversation, workshop.settings.cwd)
-        return AskingApprover(terminal, cwd=Path(cwd))
-
-    status, completer = StatusLine(workshop), PromptCompleter(workshop)
-    is_rich = is_fancy(terminal) and is_interactive()
-
-    def call(codes: str) -> None:
-        terminal.file.write(codes)
-        terminal.file.flush()
-
-    rings = is_rich and workshop.settings.bell
-    attention = Attention(call if rings else lambda _: None)
-
-    def look_at(at_hand: OpenConversation) -> None:
-        status.look_at(at_hand)
-        completer.look_at(at_hand)
-
-    return await run_repl(
-        ReplContext(
-            console=terminal,
-            screen=RichScreen(terminal),
-            prompts=prompts(
-                workshop.settings.home / "history",
-                completer=completer if is_rich else None,
-                toolbar=status if is_rich else None,
-                on_shown=preload,
-                is_vi=workshop.settings.editing_mode == "vi",
-            ),
-            workshop=workshop,
-            at_hand=at_hand,
-            make_approver=approver,
-            banner=banner(workshop, at_hand.conversation),
-            first=valid(first or ""),
-            on_switch=look_at,
-            line=TypingLine() if is_rich else None,
-            attention=attention,
-            is_debugging=bool(os.environ.get("LEFTFOLD_DEBUG")),
-        )
-    )
 
 
 # -- which conversation ------------------------------------------------------------------------

@@ -414,6 +414,8 @@ def test_a_script_says_here_and_goes_on_here(moved):
     program, _ = moved
 
     assert program.run("-r", program.id(), "--here", "-p", "where?", "--yes").out == "There.\n"
+    begun = program.run("-r", program.id(), "--here", "--input", "stream-json").objects[0]
+    assert begun["cwd"] == str(program.cwd)  # where tools run, not what the log says
     assert results(events(program.log())) == {"where": f"{program.cwd}\n"}
 
 
