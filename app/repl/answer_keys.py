@@ -15,8 +15,8 @@ from prompt_toolkit.application.current import get_app_session
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import is_dumb_terminal
 
-from app.repl.prompt import throw_away_input
 from app.repl.suspending import suspend
+from app.repl.typed_ahead import throw_away_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -20,9 +20,9 @@ from app.repl.attachments import attached
 from app.repl.console import is_gone, say
 from app.repl.meanwhile import Meanwhile, PausingApprover
 from app.repl.plain import plain
-from app.repl.prompt import quiet_terminal
 from app.repl.suspending import modes_at_start, stoppable, suspend
 from app.repl.transcript_view import show_past, show_place
+from app.repl.typed_ahead import quiet_terminal
 from app.signals import INTERRUPTED, owned
 from domain.events import MessageAppended
 from domain.text import valid
@@ -159,7 +159,8 @@ class Repl:
     async def run(self) -> int:
         """Talk until the person leaves; return the exit code."""
         modes_at_start()
-        with owned(self._on_signal), stoppable(), self.context.attention.kept():
+        stopping = stoppable(self.meanwhile.keep_what_nobody_read)
+        with owned(self._on_signal), stopping, self.context.attention.kept():
             self._greet()
             await self._begin()
             while self._exit_code is None:

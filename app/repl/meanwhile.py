@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from app.errors import explanation
 from app.repl import slash
+from app.repl.typed_ahead import typed_ahead
 from domain.conversation import Conversation
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Meanwhile:
         self._is_reading = False
         self._waiting: list[Waiting] = []
         self._pressed: asyncio.Event | None = None
+        self._ahead = ""  # without a line: what was typed before a question, or when work stopped
 
     @contextmanager
     def reading(self, *, is_turn: bool) -> Iterator[None]:
@@ -91,6 +93,7 @@ class Meanwhile:
     def paused(self) -> AbstractContextManager[None]:
         """Leave the terminal to somebody else meanwhile: no key is taken, nothing is drawn."""
         self._workplace.show_nothing()
+        self.keep_what_nobody_read()
         return nullcontext() if self._line is None else self._line.paused()
 
     async def pressed(self, seconds: float) -> bool:
@@ -108,6 +111,11 @@ class Meanwhile:
             return self._pressed.is_set()
         finally:
             self._pressed = None
+
+    def keep_what_nobody_read(self) -> None:
+        """Keep what was typed without a line: a question would throw it away."""
+        if self._line is None and (typed := typed_ahead()):
+            self._ahead = f"{self._ahead}\n{typed}".strip()
 
     def refresh(self) -> None:
         """Show what was delivered since, and what waits still."""
@@ -136,13 +144,17 @@ class Meanwhile:
     def take_all(self) -> str:
         """Take back the prompts that are not delivered, and the line; commands wait on."""
         self.refresh()
+        self.keep_what_nobody_read()
         texts = [one.text for one in self._waiting if one.version and self._withdraw(one.version)]
         self._waiting = [one for one in self._waiting if one.version is None]
         return "\n\n".join(text for text in (*texts, self.draft()) if text)
 
     def draft(self) -> str:
         """Return the unfinished line, and clear it."""
-        return "" if self._line is None else self._line.take()
+        if self._line is not None:
+            return self._line.take()
+        ahead, self._ahead = self._ahead, ""
+        return ahead
 
     def move(self, before: OpenConversation) -> None:
         """Queue in the conversation at hand what was queued in the one *before* it."""

@@ -6,8 +6,7 @@ import asyncio
 import os
 import select
 import sys
-import termios
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
@@ -26,7 +25,6 @@ from prompt_toolkit.filters import (
 )
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import History, InMemoryHistory
-from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import is_dumb_terminal
@@ -41,7 +39,7 @@ from app.repl.suspending import suspend
 from domain.text import valid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from prompt_toolkit.buffer import Buffer
@@ -150,6 +148,9 @@ class TerminalPrompts:
         """Return what the person typed; None if they leave."""
         self._leaves_until = 0.0
         self._pastes.forget()
+        if is_dumb_terminal():  # prompt_toolkit shows no default there, and calls no pre_run
+            self._session.message = PROMPT + plain(default)
+            self._begin()
         try:
             text = await self._session.prompt_async(
                 default=default, handle_sigint=False, pre_run=self._begin
@@ -302,39 +303,6 @@ def _is_choosing_a_file(buffer: Buffer) -> bool:
 
 def _continuation(width: int, _line: int, _wraps: int) -> str:
     return _CONTINUATION.rjust(width - 1) + " "
-
-
-@contextmanager
-def quiet_terminal() -> Iterator[None]:
-    """Keep what is typed meanwhile off the screen; the next prompt gets it, key by key.
-
-    The system would edit whole lines of it: it took the end of a paste for a deleted word, say.
-    """
-    if not is_interactive():
-        yield
-        return
-    try:
-        before = termios.tcgetattr(sys.stdin)
-    except termios.error:
-        yield
-        return
-    quiet = [*before]
-    quiet[3] &= ~(termios.ECHO | termios.ICANON)
-    with suppress(termios.error):
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, quiet)
-    try:
-        yield
-    finally:
-        with suppress(termios.error):
-            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
-
-
-def throw_away_input(source: Input) -> None:
-    """Forget what was typed and not read yet."""
-    clear_typeahead(source)
-    with suppress(OSError, ValueError, NotImplementedError, termios.error):
-        if os.isatty(source.fileno()):
-            termios.tcflush(source.fileno(), termios.TCIFLUSH)
 
 
 # -- a pipe, a file, nothing -------------------------------------------------------------------

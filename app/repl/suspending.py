@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @cache
@@ -36,11 +36,19 @@ def suspend() -> None:
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
-    """Leave the terminal as it was found also when somebody else stops the program meanwhile."""
+def stoppable(before_stop: Callable[[], None]) -> Iterator[None]:
+    """Leave the terminal as it was found also when somebody else stops the program meanwhile.
+
+    *before_stop* is called then: what stands in the terminal's queue will be the shell's.
+    """
+
+    def stop(_number: int, _frame: object) -> None:
+        before_stop()
+        _stop(os.getpid())
+
     before = signal.getsignal(signal.SIGTSTP)
     if before is not signal.SIG_IGN:
-        signal.signal(signal.SIGTSTP, lambda *_: _stop(os.getpid()))
+        signal.signal(signal.SIGTSTP, stop)
     try:
         yield
     finally:

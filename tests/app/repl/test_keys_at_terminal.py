@@ -1,6 +1,7 @@
 """Keys that leave, stop, wait and come back, with the real program."""
 
 import json
+import os
 
 import pexpect
 import pytest
@@ -105,6 +106,11 @@ class Shell(Person):
         shell.sendline(" ".join(self.command(*arguments)))
         return shell
 
+    def allows(self, command):
+        self.waits(r"\[r\]eason ")
+        self.presses("y")
+        self.waits(rf"● \$ {command}")
+
     def comes_back(self):
         self.shows(r"(?s)Stopped.*shell> *$")
         self.presses("stty -a | grep -c ' echo '; stty -a | grep -c ' icanon '" + ENTER)
@@ -153,3 +159,27 @@ def test_a_dumb_terminal_keeps_the_same_word_of_ctrl_c(tmp_path):
         person.waits(r"One\.", PROMPT)
         person.presses(CTRL_C + CTRL_C)
         assert person.ended()[0] == 0
+
+
+def test_a_dumb_terminal_loses_nothing_that_was_typed_meanwhile(tmp_path):
+    wait = reply(call("bash", command="cat pipe"))
+    with ScriptedServer([wait, wait, wait, reply("Done.")]) as server:
+        person = Shell(tmp_path, server, TERM="dumb")
+        os.mkfifo(person.cwd / "pipe")
+        person.says("go")
+        person.allows("cat pipe")
+        person.presses("firts\x7f\x7fst\rsecond")
+        (person.cwd / "pipe").write_text("piped\n")
+        person.allows("cat pipe")  # a question throws away what is not read
+        person.presses("third" + CTRL_Z)  # a shell would run it
+        person.comes_back()
+        (person.cwd / "pipe").write_text("piped\n")
+        person.allows("cat pipe")
+        person.presses("fourth" + CTRL_C)  # the system would throw it away
+        person.waits("Interrupted", f"{PROMPT} first\r\nsecond\r\nthird\r\nfourth$")
+        person.presses(ENTER)
+        person.waits(r"Done\.", f"{PROMPT} $")
+        person.presses("q" + ENTER)
+        person.waits("To resume", "shell> $")
+
+    assert b"first\\nsecond\\nthird\\nfourth" in server.requests[-1].body

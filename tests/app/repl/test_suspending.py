@@ -14,7 +14,7 @@ import sys, tty
 from app.repl.suspending import modes_at_start, stoppable
 
 modes_at_start()
-with stoppable():
+with stoppable(lambda: None):
     tty.setraw(0)
     sys.stdout.write(sys.stdin.read(1))
 """
