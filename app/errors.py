@@ -194,7 +194,7 @@ def name_of(error: BaseException) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """Return where *error* came from, for whoever looks for a bug: without secrets."""
+    """Return where *error* came from, to find a bug, without secrets."""
     import traceback  # noqa: PLC0415 - only who looks for a bug waits for it
 
     return redacted("".join(traceback.format_exception(error)))

@@ -268,7 +268,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def happened(line: stream.Happening, *, is_last: bool = False) -> None:
-    """Print what happens meanwhile. Whoever stops reading costs the turn nothing.
+    """Print what happens meanwhile. A reader that stops costs the turn nothing.
 
     Raises:
         OSError: the *last* line, for which a program waits, finds no room on the disk.

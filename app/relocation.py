@@ -1,8 +1,8 @@
 """A conversation whose directory is gone, or was not chosen here: the person says where to go on.
 
 Nobody is surprised by tools that run somewhere else (case H6), nor by a log from elsewhere that
-names a directory of theirs: who can be asked is asked, who cannot has to say ``--here``. Whoever
-is in that directory has chosen it.
+names a directory of theirs: a person is asked, a script has to say ``--here``.
+A person who is in that directory has chosen it.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ VARIABLES = {
 
 THEMES = ("auto", "dark", "light")
 _PLAIN = ("model", "store", "durability", "theme")
-"""Settings that are text, whatever it says: whoever uses them looks closer."""
+"""Settings that are any text: the code that uses them checks it."""
 
 _READ_HERE = (*_PLAIN, "context_window")
 """Settings of the environment that need nothing more than what is here."""

@@ -1,4 +1,4 @@
-"""The one place that a request goes through: whoever watches knows that it goes out, and why."""
+"""The one place that a request goes through: the screen is told that it goes out, and why."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class Repl:
         self._offered = text
 
     def say(self, text: str, style: str = "") -> None:
-        """Print *text*, whoever it comes from."""
+        """Print *text*, which may come from a log, a model or a tool."""
         say(self.console, plain(text), style)
 
     # -- for what is typed meanwhile -----------------------------------------------------------

@@ -78,7 +78,7 @@ class Meanwhile:
 
     @contextmanager
     def reading(self, *, is_turn: bool) -> Iterator[None]:
-        """Read what is typed; in a turn, all that is queued is shown, whoever queued it."""
+        """Read what is typed; in a turn, also show what other programs have queued."""
         self._is_turn = is_turn
         with nullcontext() if self._line is None else self._line.reading(self):
             self._is_reading = self._line is not None

@@ -76,7 +76,7 @@ def prompts(
     on_shown: Callable[[], None] | None = None,
     is_vi: bool = False,
 ) -> Prompts:
-    """Return the prompts of whoever is at standard input.
+    """Return the prompts of the person or program at standard input.
 
     A person who sees the first prompt reads and types: *on_shown* is called then.
     """
