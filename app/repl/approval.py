@@ -92,11 +92,15 @@ async def answer_at_terminal(words: dict[str, str], explain: Callable[[], None])
 
 
 async def ask_why_at_terminal() -> str:
-    """Ask for a reason, one line; none if the person gives none."""
+    """Ask for a reason, one line; none if the person gives none.
+
+    Raises:
+        asyncio.CancelledError: the person stopped the turn instead (Ctrl+C, Ctrl+D).
+    """
     from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415
 
     session: PromptSession[str] = PromptSession(_("Why not? "))
     try:
         return await session.prompt_async(handle_sigint=False)
     except (EOFError, KeyboardInterrupt, OSError):
-        return ""
+        raise asyncio.CancelledError from None

@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 
 from app.approvers import DECLINED
@@ -32,8 +35,10 @@ class Asked:
         self.answers, self.why = list(answers), why
         self.screen = io.StringIO()
         self.seen, self.words = [], []
-        console = Console(file=self.screen, width=width, height=height)
-        self.approver = AskingApprover(console, cwd=Path(cwd), ask=self._ask, ask_why=self._ask_why)
+        self.console = Console(file=self.screen, width=width, height=height)
+        self.approver = AskingApprover(
+            self.console, cwd=Path(cwd), ask=self._ask, ask_why=self._ask_why
+        )
 
     async def _ask(self, words, explain):
         if self.answers[0] == "other":
@@ -164,6 +169,16 @@ def test_the_question_is_put_again_when_others_wrote_on_the_screen():
     asked.about(call(command="rm x"))
 
     assert asked.seen[1].count("$ rm x\n") == 2
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x04"])
+def test_stopping_at_the_reason_stops_the_turn(key):
+    asked = Asked("reason")
+    with create_pipe_input() as source, create_app_session(source, DummyOutput()):
+        source.send_text(key)
+        asked.approver = AskingApprover(asked.console, cwd=Path("/work"), ask=asked._ask)
+        with pytest.raises(asyncio.CancelledError):
+            asked.about(call(command="ls"))
 
 
 def test_what_is_typed_and_no_answer_is_said_once_with_what_is_one():
