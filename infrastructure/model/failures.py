@@ -8,7 +8,7 @@ import ssl
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from domain.text import valid
+from domain.text import valid, valid_json
 from infrastructure.errors import ModelError
 from infrastructure.model.limits import limits
 from infrastructure.model.retrying import retry_after
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _LONGEST = 600
+_LONGEST_PAGE = 8_000
 _AGAIN = frozenset({408, 409, 425, 429})
 _NEVER_AGAIN = frozenset({501, 505, 511})
 _AGAIN_KINDS = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
@@ -62,6 +63,7 @@ def refusal(
     *status* is that of the error, also where it came in a stream that began well; *asked_for* is
     the request's ``max_tokens``.
     """
+    body = valid_json(body)  # nested a thousand deep it would end the program
     kind = _kind(body)
     status = status if status and status >= _FIRST_REDIRECT else _KINDS_OF_STATUS.get(kind or "")
     what, advice = _words(status)
@@ -123,7 +125,7 @@ def _kind_of(status: int | None) -> str:
 def words_of(body: Any) -> str:
     """Return what *body*, parsed or not, says to a person: one line, without markup."""
     if isinstance(body, str):
-        text = _MARKUP.sub(" ", body) if body.lstrip()[:1] == "<" else body
+        text = _MARKUP.sub(" ", body[:_LONGEST_PAGE]) if body.lstrip()[:1] == "<" else body
     else:
         text = _message(body) or ("" if body is None else json.dumps(body, ensure_ascii=False))
     text = " ".join(valid(text).split())
