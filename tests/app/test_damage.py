@@ -94,7 +94,7 @@ def test_a_turn_says_it_on_stderr_and_goes_on(program):
 
     done = program.run("--offline", "-c", "-p", "what did I ask you?")
     assert (done.code, "hallo" in done.out) == (0, True)
-    assert done.err.startswith(f"leftfold: conversation {damaged} is damaged: line 5: the checks")
+    assert f"leftfold: conversation {damaged} is damaged: line 5: the checks" in done.err
 
 
 def test_a_log_that_is_whole_says_nothing_nor_does_one_of_which_an_event_is_merely_unknown(program):
