@@ -22,6 +22,7 @@ from app.recovery import recover
 from app.repl.history import PrivateHistory
 from app.repl.transcript_view import show_transcript
 from domain.conversation import Conversation
+from domain.events import ModelChanged
 from domain.projections.transcript import transcript
 from infrastructure.errors import InvalidIdError
 from infrastructure.jsonl.line import encode
@@ -111,6 +112,7 @@ MADE = {
     "infrastructure/tools/replacing.py _rename_over: os.open": "the user's files, as the umask says",
     "infrastructure/tools/replacing.py _write_in_place: os.open": "the user's files, which are there",
     "infrastructure/tools/replacing.py replace: mkdir": "the user's folders, as the umask says",
+    "infrastructure/tools/searching.py _search: os.open": "only reads",
     "infrastructure/withheld.py _overwrite: open": "only reads",
     "infrastructure/withheld.py _overwrite: os.open": "this program's own memory",
     "infrastructure/tools/images.py _decode: open": "only reads",
@@ -284,7 +286,8 @@ def store_of_evil(tmp_path):
     """A store with a log in which everything that can hold text holds control sequences."""
     talk = Conversation.start(b.ID, timestamp=b.NOW, cwd=f"/{EVIL}", metadata={EVIL: EVIL})
     talk.clock = b.Clock()
-    talk.change_model(f"model {EVIL}", max_tokens=1000)
+    # No command takes such a name; a log that somebody else wrote may hold it.
+    talk._trigger(ModelChanged, model=f"model {EVIL}", max_tokens=1000, caching=False)
     talk.change_instructions(EVIL, [{**b.BASH, "description": EVIL}])
     talk.append_prompt(f"prompt {EVIL}\n```\n{EVIL}\n```")
     talk.append_answer(
