@@ -52,6 +52,7 @@ _OVERFLOW_CODES = re.compile(
 _TOKENS = re.compile(
     r"token|context|prompt|input (?:is|was|length|size)|length|上下文|输入|提示词", _FLAGS
 )
+_COUNTED = re.compile(r"tokens?\b|context|prompt|window|上下文|窗口", _FLAGS)
 _RATE = re.compile(
     r"rate[ _-]?limit|per (?:minute|hour|day|second)|\b[tr]p[md]\b|quota|balance|credit|billing",
     _FLAGS,
@@ -65,12 +66,13 @@ _NO_TOKENS = re.compile(
 
 _LIMIT_WORDS = (
     r"max\w*|limit\w*|at most|up to|allowed|allows|less than or equal to|no more than"
-    r"|context (?:length|size|window)|supports?|上限|最大|限制"
+    r"|context (?:length|size|window)|supports?|上限|最大|限制|窗口|超过|超出|大于"
 )
 _LIMITS = tuple(
     re.compile(pattern, _FLAGS)
     for pattern in (
         rf"n_ctx{_NEAR}{_NUMBER}",
+        rf"\d[km]?\s*(?:tokens?\s*)?(?:/|(?:out )?of)\s*{_NUMBER}(?!\s*%)",
         rf"\[\s*\d+\s*,\s*{_NUMBER}",
         rf"(?:to|and)\s+{_NUMBER}\s*\((?:ex|in)clusive\)",
         rf"(?:>|<=|≤)\s*{_NUMBER}",
@@ -119,14 +121,16 @@ def limits(body: Any, *, status: int | None = None, asked_for: int | None = None
         if limit is not None:
             is_exclusive = re.search(rf"{limit}\s*\(exclusive\)", said) is not None
             return Limits(max_tokens=limit - is_exclusive)
+    in_numbers = _limits_in_numbers(said, status)
     if not _is_overflow(said, status):
-        return Limits()
+        return in_numbers
     if _RATE.search(said):  # a limit per minute that no waiting raises: it is no window
         return Limits(is_overflow=True)
     window = (
         _number_at(body, _WINDOW_KEYS)
         or _first(said, _LIMITS, lambda n: n >= _SMALLEST_WINDOW and n != asked_for)
         or _first(said, _LIMITS, lambda n: n >= _SMALLEST_WINDOW)
+        or in_numbers.context_window
     )
     return Limits(
         is_overflow=True,
@@ -154,6 +158,21 @@ def _is_overflow(said: str, status: int | None) -> bool:
     if status == _TOO_MANY_REQUESTS or _RATE.search(said) or _NO_TOKENS.search(said):
         return False
     return all(part.search(said) for part in (_REQUEST, _TOO_MUCH, _TOKENS))
+
+
+def _limits_in_numbers(said: str, status: int | None) -> Limits:
+    """Return the limits of a refusal that counts tokens, whatever else it says.
+
+    Two numbers are what was sent and, less than that, what the model takes in.
+    """
+    is_other = status in _NO_REFUSAL_OF_LENGTH or status == _TOO_MANY_REQUESTS
+    if is_other or any(part.search(said) for part in (_RATE, _NO_TOKENS, _ANSWER)):
+        return Limits()
+    named = {_number(found[1]) for found in _ANY.finditer(said)}
+    *_, window, requested = 0, 0, *sorted(n for n in named if n >= _SMALLEST_WINDOW)
+    if not window or not _COUNTED.search(said):
+        return Limits()
+    return Limits(is_overflow=True, context_window=window, requested_tokens=requested)
 
 
 def _requested(body: Any, said: str, window: int) -> int | None:

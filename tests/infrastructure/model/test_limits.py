@@ -1,6 +1,8 @@
 """What a refusal says of limits, in the words of many servers; and what says nothing of them."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from infrastructure.model.limits import Limits, limits
 
@@ -57,6 +59,14 @@ OVERFLOWS = [
         131072,
         537812,
     ),
+    # Nothing in these says that it is too long: the numbers do.
+    ("Input of 52000 tokens cannot be processed, window size 32768", 32768, 52000),
+    ("The request has 70000 tokens; this deployment accepts 65536", 65536, 70000),
+    ("You have sent 300000 tokens. Limit: 256000.", 256000, 300000),
+    ("model context is 16k, prompt needs 20k", 16000, 20000),
+    ("KV cache is full: the prompt needs 9000 cells, 8192 available", 8192, 9000),
+    ("Context limit reached: 140,512 of 131,072", 131072, 140512),
+    ("请求的 token 总数 40000 超过了模型的上下文窗口 32768", 32768, 40000),
     ("Please reduce the length of the messages or completion.", None, None),
     (
         "Prompt contains 33000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
@@ -229,6 +239,25 @@ def test_what_is_refused_for_other_reasons_names_no_limit(said):
 )
 def test_it_may_stand_anywhere_in_the_response(body):
     assert limits(body, status=400).is_overflow
+
+
+@given(
+    words=st.permutations(["granted", "was asked to handle", "tokens", "here", "model"]),
+    window=st.integers(256, 2_000_000),
+    more=st.integers(1, 2_000_000),
+    is_window_first=st.booleans(),
+)
+def test_two_counts_of_tokens_are_a_window_and_a_longer_request(
+    words, window, more, is_window_first
+):
+    """In whatever words: a refusal of the request names what was sent, and what fits."""
+    counts = [str(window), str(window + more)]
+    first, second = counts if is_window_first else counts[::-1]
+    said = " ".join([*words[:2], first, *words[2:], second])
+
+    found = limits(said, status=400, asked_for=16384)
+
+    assert found == Limits(True, window, window + more)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429])
