@@ -25,9 +25,9 @@ def leaves(person):
 
 def test_the_status_line_says_what_goes_on(tmp_path, server):
     person = Person(tmp_path, server, "--model", "claude-sonnet-4-5", size=(24, 90), answers=True)
-    person.shows(rf"{PROMPT}\s*\nclaude-sonnet-4-5 · \d+/200k tokens \(0%\)$")
+    person.shows(rf"{PROMPT}\s*\nclaude-sonnet-4-5 · [\d.]+k/200k tokens \(1%\)$")
     person.presses("hello" + ENTER)
-    person.shows(r"One\.", rf"{PROMPT}\s*\nclaude-sonnet-4-5 · \d+/200k tokens \(0%\) · \$0\.\d+$")
+    person.shows(r"One\.", rf"{PROMPT}\s*\nclaude-sonnet-4-5 · [\d.]+k/200k tokens \(1%\) · \$0\.\d+$")
     person.presses("/label here" + ENTER)
     person.shows("is labelled", r" · \$0\.\d+ · \[here\]$")
     person.presses("/name Anna 安娜" + ENTER)
