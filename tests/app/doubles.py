@@ -4,10 +4,12 @@ from app.agent import Agent
 from app.compactor import Compactor
 from app.instructions import system_prompt
 from app.ports import UNASKED, Approval
+from app.settings import DEFAULT_TOOLS
 from app.tool_calls import ToolCalls
 from app.turn_limits import DEFAULT_LIMITS
 from domain.conversation import Conversation
 from infrastructure.model.client import AnthropicModel
+from infrastructure.tools import TOOLS
 from infrastructure.tools.toolbox import Toolbox
 
 STOPPED = "interrupted; the command and its children were killed"
@@ -87,7 +89,8 @@ class Desk:
         self.at_hand = at_hand or conversations.start(begin(str(cwd)))
         self.screen, self.approver = Witness(), approver or Judge()
         self.model = AnthropicModel(base_url=server.url, api_key="test", max_retries=0)
-        self.toolbox = toolbox or Toolbox(cwd=cwd, side_files=cwd / ".outputs")
+        offered = [tool for tool in TOOLS if tool.name in DEFAULT_TOOLS]
+        self.toolbox = toolbox or Toolbox(cwd=cwd, side_files=cwd / ".outputs", tools=offered)
         self.compactor = Compactor(self.at_hand, self.model, self.screen, lambda _: window)
         self.agent = Agent(
             self.at_hand,
