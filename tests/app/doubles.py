@@ -5,6 +5,7 @@ from app.compactor import Compactor
 from app.instructions import system_prompt
 from app.ports import UNASKED, Approval
 from app.settings import DEFAULT_TOOLS
+from app.surroundings import surroundings
 from app.tool_calls import ToolCalls
 from app.turn_limits import DEFAULT_LIMITS
 from domain.conversation import Conversation
@@ -100,7 +101,12 @@ class Desk:
             tool_calls=ToolCalls(self.at_hand, self.toolbox, self.approver, self.screen),
             screen=self.screen,
             prepare=lambda talk: talk.change_instructions(
-                system_prompt(str(cwd)), self.toolbox.definitions()
+                system_prompt(
+                    str(cwd),
+                    tools=getattr(self.toolbox, "tools", ("bash",)),
+                    surroundings=surroundings(str(cwd), talk, None),
+                ),
+                self.toolbox.definitions(),
             ),
         )
 
