@@ -11,7 +11,7 @@ from app.cli import leftfold
 from app.requests import summary_requests_for
 from app.verification import verify
 from domain.canonical import canonical
-from domain.compaction import context_tokens, find_cut
+from domain.compaction import context_tokens
 from domain.events import BranchSummarized, Compacted, LimitsLearned
 from domain.projections.proofs import proofs
 from tests import builders as b
@@ -188,27 +188,3 @@ def test_the_bytes_of_an_image_are_not_counted_as_text(place):
         "prompt after a summary": [b.user("go"), b.compacted("past"), b.user("look", shot)],
     }  # fmt: skip
     assert 1_000 < context_tokens(b.conversation(b.model(), *streams[place])) < 10_000
-
-
-# -- where to cut --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("keep", [1, 20, 40, 60, 80])
-def test_no_cut_separates_a_call_from_its_result_wherever_that_stands(keep):
-    """A note stands between two results: to begin with it would lose the call of the second."""
-    talk = b.conversation(
-        b.model(), b.user("go"), b.assistant("first"), b.user("and"),
-        b.assistant(b.tool_use("a"), b.tool_use("b")), b.result("a"), b.note("!ls: x"), b.result("b"),
-        b.user("more"),
-    )  # fmt: skip
-    cut = find_cut(talk, keep)
-
-    assert cut is None or cut.first_kept <= 5 or cut.first_kept > 8
-
-
-def test_no_cut_separates_an_open_call_from_a_result_that_is_still_to_come():
-    talk = b.conversation(
-        b.model(), b.user("go"), b.assistant(b.tool_use("a"), b.tool_use("b")), b.note("!ls: x")
-    )
-
-    assert find_cut(talk, 1).first_kept == 3

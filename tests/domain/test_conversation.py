@@ -115,6 +115,19 @@ def test_an_answer_carries_the_model_that_was_asked(talk):
     assert newest(talk).blocks == [b.text("yes")]
 
 
+@pytest.mark.parametrize("meanwhile", [None, "elsewhere"])
+def test_a_late_answer_hangs_from_what_it_answers(talk, meanwhile):
+    talk.append_prompt("go")
+    asked = talk.leaf
+    talk.move_leaf(None)
+    if meanwhile:
+        talk.append_prompt(meanwhile)
+    talk.append_answer([b.text("done")], stop_reason="end_turn", answers=asked)
+
+    assert newest(talk).parent == asked
+    assert [message.view.text for message in talk.messages()] == ["go", "done"]
+
+
 def test_thinking_that_cannot_be_recorded_byte_for_byte_loses_its_signature(talk):  # C2
     talk.append_answer([b.thinking("a\ud83d"), b.thinking("e\u0301")], stop_reason="end_turn")
 

@@ -11,11 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.key_binding import KeyPress
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
 from app.repl import answer_keys
 from app.repl.answer_keys import AnswerKeys
+from app.repl.typed_ahead import throw_away_input
 
 WORDS = {"y": "yes", "yes": "yes", "a": "always", "n": "no", "no": "no"}
 PASTE = "\x1b[200~{}\x1b[201~"
@@ -141,6 +145,15 @@ def test_keys_of_before_the_question_are_thrown_away():
     assert asyncio.run(answered()) == "no"
 
 
+def test_keys_that_the_prompt_before_left_over_are_thrown_away():
+    """The toolkit keeps them for the next prompt: they would be the reason of a no, say."""
+    with create_pipe_input() as source:
+        store_typeahead(source, [KeyPress("y"), KeyPress(Keys.ControlM)])
+        throw_away_input(source)
+
+        assert get_typeahead(source) == []
+
+
 def test_what_was_typed_while_the_program_was_stopped_is_no_answer():
     async def answered():
         with terminal() as keyboard:
@@ -148,6 +161,10 @@ def test_what_was_typed_while_the_program_was_stopped_is_no_answer():
             await asyncio.sleep(0)
             keyboard.write(b"y\n")  # as if stopped: the keys are there …
             os.kill(os.getpid(), signal.SIGCONT)  # … when it goes on
-            return await asyncio.wait_for(answering, 10)
+            first = await asyncio.wait_for(answering, 10)
+            answering = asyncio.ensure_future(AnswerKeys(WORDS, lambda: None).answer())
+            await asyncio.sleep(0)
+            keyboard.write(b"n")
+            return first, await asyncio.wait_for(answering, 10)
 
-    assert asyncio.run(answered()) == "again"
+    assert asyncio.run(answered()) == ("again", "no")

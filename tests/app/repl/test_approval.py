@@ -130,6 +130,13 @@ def test_every_other_argument_is_shown_too():
     assert '  $ ls\n  timeout: 3600\n  extra: {"a": "\\u200b"}\n' in asked.seen[0]
 
 
+def test_the_tools_name_is_shown_as_it_is():
+    asked = Asked("no")
+    asked.about(call("bash\u202e\x1b[2J", command="ls"))
+
+    assert "Allow bash\\u202e␛[2J?\n" in asked.seen[0]
+
+
 def test_what_went_off_the_screen_is_said():
     asked = Asked("yes", height=24)
     asked.about(call(command="\n".join(f"echo {number}" for number in range(71))))
@@ -243,6 +250,7 @@ def test_of_a_long_file_what_changes_is_shown_and_not_all_of_it():
         ("/etc/passwd", "/etc/passwd", ["outside the directory /work"]),
         ("../x", "/x", ["outside the directory /work"]),
         ("./a.txt", "/work/a.txt", []),
+        ("link", "/work/\u202ea\n\x1b[2J", ["through a link: the file is /work/\\u202ea␊␛[2J\n"]),
     ],
 )  # fmt: skip
 def test_the_file_that_is_really_written_is_named(path, target, named):
@@ -253,6 +261,12 @@ def test_the_file_that_is_really_written_is_named(path, target, named):
         any("through" in words for words in named),
         any("outside" in words for words in named),
     )
+
+
+def test_the_directory_is_shown_as_it_is():
+    shown = shown_of("/x", "/x", "a\n", "b\n", cwd="/work\u202e\x1b[2J")
+
+    assert "outside the directory /work\\u202e␛[2J\n" in shown
 
 
 def test_the_end_of_a_long_path_is_shown():

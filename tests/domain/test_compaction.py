@@ -1,0 +1,51 @@
+"""Where a compaction cuts."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.compaction import find_cut
+from domain.events import MessageAppended
+from tests import builders as b
+
+WORK = [
+    b.user("one"), b.assistant("sure", b.tool_use("a"), b.tool_use("b")), b.result("b"),
+    b.note("a note"), b.result("a"), b.assistant("so", b.tool_use("c")), b.user("stop"),
+    b.result("c"), b.assistant("fine"), b.user("two"), b.assistant("ok", b.tool_use("d")),
+]  # fmt: skip
+
+
+def calls_and_results(entries):
+    said = [entry.said for entry in entries if isinstance(entry, MessageAppended)]
+    calls = {call["id"] for each in said for call in each.tool_uses}
+    return calls, {result["tool_use_id"] for each in said for result in each.tool_results}
+
+
+@given(length=st.integers(2, len(WORK)), keep=st.integers(1, 400))
+def test_a_call_stays_with_its_results(length, keep):  # K1
+    talk = b.conversation(*WORK[:length])
+    cut = find_cut(talk, keep)
+    if cut is None:
+        return
+    calls, results = calls_and_results([*cut.history, *cut.turn])
+
+    assert results <= calls
+    assert calls == results, "what is cut off has an answer, also one that is still to come"
+
+
+@pytest.mark.parametrize(
+    ("length", "first_kept"),
+    [(1, None), (2, 2), (3, 2), (5, 2), (6, 6), (7, 6), (8, 6), (9, 9), (10, 10), (11, 11)],
+)
+def test_the_newest_place_is_cut_where_no_pair_is_parted(length, first_kept):
+    cut = find_cut(b.conversation(*WORK[:length]), 1)
+
+    assert (cut and cut.first_kept) == first_kept
+
+
+def test_an_open_call_stays_for_a_result_that_is_still_to_come():
+    talk = b.conversation(
+        b.user("go"), b.assistant(b.tool_use("a"), b.tool_use("b")), b.note("!ls")
+    )
+
+    assert find_cut(talk, 1).first_kept == 2
