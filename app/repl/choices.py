@@ -13,12 +13,16 @@ if TYPE_CHECKING:
 async def choose(repl: Repl, question: str, words: Sequence[str], default: str) -> str:
     """Ask *question*, and return one of *words*, of which the beginning will do.
 
-    Everything else, also Ctrl+C and the end of the input, is the *default*.
+    Everything else, also Ctrl+C and the end of the input, is the *default*. What was typed before
+    the question is no answer to it.
     """
     from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415 - only here
 
+    from app.repl.typed_ahead import throw_away_input  # noqa: PLC0415
+
     session: PromptSession[str] = PromptSession(f"{question} ({', '.join(words)}) [{default}]: ")
     with repl.meanwhile.paused():
+        throw_away_input(session.app.input)
         try:
             answer = (await session.prompt_async(handle_sigint=False)).strip().lower()
         except (EOFError, KeyboardInterrupt, OSError):
