@@ -100,13 +100,13 @@ class Meanwhile:
         """Wait for *seconds*, or until any key is pressed; return whether one was.
 
         Esc and Ctrl+C stop nothing meanwhile. A character that was typed is the beginning of the
-        next prompt; a blank has done what it should.
+        next prompt; a blank, or the q that leaves a pager, has done what it should.
         """
         self._pressed = asyncio.Event()
         try:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._pressed.wait(), seconds)
-            if self._line is not None and not self._line.text.strip():
+            if self._line is not None and self._line.text.strip() in ("", "q"):
                 self._line.take()
             return self._pressed.is_set()
         finally:

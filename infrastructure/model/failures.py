@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _LONGEST = 600
 _LONGEST_PAGE = 8_000
+_DEEPEST = 40
+"""How deep an error body is read; the frames of the caller decide how deep one could go."""
 _AGAIN = frozenset({408, 409, 425, 429})
 _NEVER_AGAIN = frozenset({501, 505, 511})
 _AGAIN_KINDS = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
@@ -63,7 +65,7 @@ def refusal(
     *status* is that of the error, also where it came in a stream that began well; *asked_for* is
     the request's ``max_tokens``.
     """
-    body = valid_json(body)  # nested a thousand deep it would end the program
+    body = valid_json(body, depth=_DEEPEST)  # nested deeply it would end the program
     kind = _kind(body)
     status = status if status and status >= _FIRST_REDIRECT else _KINDS_OF_STATUS.get(kind or "")
     what, advice = _words(status)

@@ -467,7 +467,7 @@ def test_resume_without_an_id_shows_the_picker_and_esc_leaves(tmp_path):
         assert person.ended()[0] == 0
 
 
-def test_following_the_log_ends_at_a_key(tmp_path):
+def test_following_the_log_shows_what_another_program_did_and_ends_at_a_key(tmp_path):
     with ScriptedServer([reply("One.")]) as server:
         person = Person(tmp_path, server)
         person.says("hello")
@@ -476,7 +476,7 @@ def test_following_the_log_ends_at_a_key(tmp_path):
         person.waits("TurnEnded")
         person.run("rename", str(person.id()), "Anna")
         person.waits("Renamed")
-        person.presses("x")
+        person.presses("q")
         person.says("q")
 
         assert person.ended()[0] == 0

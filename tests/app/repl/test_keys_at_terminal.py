@@ -14,7 +14,7 @@ CTRL_Z = "\x1a"
 AT_REST = rf"{PROMPT} *$"
 
 
-@pytest.mark.parametrize("key", [ESC, " ", ENTER, CTRL_C])
+@pytest.mark.parametrize("key", [ESC, " ", "q", ENTER, CTRL_C])
 def test_any_key_ends_the_following_of_a_log_and_no_key_is_lost(tmp_path, key):
     with ScriptedServer([reply("One.")]) as server:
         person = Person(tmp_path, server)
