@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from domain.block_shapes import in_shape
+
 if TYPE_CHECKING:
     from domain.messages import JsonObject
 
@@ -78,7 +80,8 @@ class Answer:
         pieces = self._pieces[key]
         if kind in _DELTA_FIELDS:
             field = _DELTA_FIELDS[kind]
-            pieces.setdefault(field, []).append(str(delta.get(field) or ""))
+            piece = delta.get(field)
+            pieces.setdefault(field, []).append(piece if isinstance(piece, str) else "")
         elif kind == "input_json_delta":
             pieces.setdefault("input", []).append(str(delta.get("partial_json") or ""))
         elif kind == "citations_delta":
@@ -100,7 +103,7 @@ class Answer:
     def says_something(self) -> bool:
         """Whether there is more in it than thinking and blank text."""
         return any(
-            str(raw.get("text") or "").strip() if raw["type"] == "text" else True
+            raw["text"].strip() if raw["type"] == "text" else True
             for raw in self.content
             if raw["type"] not in _THINKING
         )
@@ -121,7 +124,7 @@ class Answer:
         for key in sorted(self._blocks):
             raw = self._block(key)
             match raw.get("type"):
-                case "text" if str(raw.get("text", "")).strip():
+                case "text" if raw["text"].strip():
                     kept.append(raw)
                 case "thinking" if raw.get("signature") and key in self._ended:
                     kept.append(raw)
@@ -133,10 +136,14 @@ class Answer:
         raw = dict(self._blocks[key])
         for field, pieces in self._pieces[key].items():
             text = "".join(pieces)
-            raw[field] = _parsed(text) if field == "input" else str(raw.get(field) or "") + text
+            if field == "input":
+                raw[field] = _parsed(text)
+            else:
+                began = raw.get(field)
+                raw[field] = (began if isinstance(began, str) else "") + text
         if raw["type"] == "tool_use" and not isinstance(raw.get("input"), dict):
             raw["input"] = {UNPARSED: raw.get("input")}
-        return raw
+        return in_shape(raw)
 
 
 def _text_or_none(value: object) -> str | None:

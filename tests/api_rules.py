@@ -344,9 +344,10 @@ def _block(where, role, block):
         "tool_result": _tool_result_block,
         "thinking": _thinking_block,
         "redacted_thinking": _redacted_block,
-    }.get(kind)
-    if check:
-        yield from check(where, block)
+    }.get(kind, _server_block)
+    yield from check(where, block)
+    if kind in ("image", "document") and isinstance(block.get("source"), dict):
+        yield from _source_keys(where, block["source"])
 
 
 def _text_block(where, block):
@@ -354,6 +355,29 @@ def _text_block(where, block):
         yield f"{where}.text", "is not a string"
     elif _blank(block["text"]):
         yield f"{where}.text", "is blank"
+    cited = block.get("citations") or []
+    if not isinstance(cited, list) or not all(isinstance(item, dict) for item in cited):
+        yield f"{where}.citations", "is not a list of objects"
+
+
+def _server_block(where, block):
+    """A call that the API makes and answers itself, or its result."""
+    kind, types = block["type"], {"name": str, "input": dict, "tool_use_id": str, "id": str}
+    required = ("id", "name", "input") if kind.endswith("_tool_use") else ()
+    required = ("tool_use_id", "content") if kind.endswith("_tool_result") else required
+    for key in required:
+        if block.get(key) is None:
+            yield f"{where}.{key}", "is missing"
+    for key in types.keys() & block.keys():
+        if block[key] is not None and not isinstance(block[key], types[key]):
+            yield f"{where}.{key}", f"is not of type {types[key].__name__}"
+
+
+def _source_keys(where, source):
+    keys = {"base64": {"media_type", "data"}, "text": {"media_type", "data"}, "url": {"url"}}
+    expected = keys.get(source.get("type"))
+    if expected is not None and source.keys() - {"type"} != expected:
+        yield f"{where}.source", f"has not the keys {expected}"
 
 
 def _image_block(where, block):
@@ -381,6 +405,8 @@ def _document_block(where, block):
         yield f"{where}.source", "is no source of a document"
     elif kind == "base64" and not _is_base64(source.get("data")):
         yield f"{where}.source", "the data is not base64"
+    elif kind == "base64" and source.get("media_type") != "application/pdf":
+        yield f"{where}.source", "is no PDF"
     elif kind == "text" and _blank(source.get("data")):
         yield f"{where}.source", "the data is blank"
 
@@ -393,6 +419,8 @@ def _tool_use_block(where, block):
         yield f"{where}.name", f"{name!r} does not match {TOOL_NAME.pattern}"
     if not isinstance(block.get("input"), dict):
         yield f"{where}.input", "is not an object"
+    if not isinstance(block.get("caller") or {}, dict):
+        yield f"{where}.caller", "is not an object"
 
 
 def _tool_result_block(where, block):

@@ -105,12 +105,36 @@ _wrong_shape = st.sampled_from(
     ]
 )  # fmt: skip
 
+# Blocks as servers send them that only resemble the API: any field may be of any type, or missing.
+_FIELDS = {
+    "text": {"text": "x", "citations": [{"type": "page_location"}]},
+    "thinking": {"thinking": "hm", "signature": "signed"},
+    "redacted_thinking": {"data": "opaque"},
+    "tool_use": {"id": "a", "name": "bash", "input": {}, "caller": {"type": "direct"}},
+    "server_tool_use": {"id": "s", "name": "web_search", "input": {}},
+    "web_search_tool_result": {"tool_use_id": "s", "content": []},
+    "image": {"source": b.image()["source"]},
+    "document": {"source": {"type": "text", "media_type": "text/plain", "data": "page"}},
+}
+
+
+@st.composite
+def odd_blocks(draw):
+    """A block of a known type, one field of which came as anything, or not at all."""
+    kind = draw(st.sampled_from(sorted(_FIELDS)))
+    block = {"type": kind, **_FIELDS[kind]}
+    field = draw(st.sampled_from(sorted(_FIELDS[kind])))
+    if draw(st.booleans()):
+        return block | {field: draw(json_values)}
+    return {key: value for key, value in block.items() if key != field}
+
+
 assistant_blocks = st.one_of(
-    _texts, _calls, _calls, _thinking, _redacted, _newer, _results, _odd_type, _wrong_shape,
+    odd_blocks(), _texts, _calls, _calls, _thinking, _redacted, _newer, _results, _odd_type, _wrong_shape,
     st.just(b.image()), json_values,
 )  # fmt: skip
 user_blocks = st.one_of(
-    _texts, _results, _results, _newer, _calls, _thinking, _odd_type, _wrong_shape,
+    odd_blocks(), _texts, _results, _results, _newer, _calls, _thinking, _odd_type, _wrong_shape,
     st.just(b.image()), json_values,
 )  # fmt: skip
 

@@ -109,7 +109,11 @@ GOOD = {
     "an image by url": body(user({"type": "image", "source": {"type": "url", "url": "https://x/y"}})),
     "an image by file": body(user({"type": "image", "source": {"type": "file", "file_id": "f"}})),
     "documents": body(
-        user(document(type="text", data="x"), document(type="base64", data="aGk="), document(type="file"))
+        user(
+            document(type="text", media_type="text/plain", data="x"),
+            document(type="base64", media_type="application/pdf", data="aGk="),
+            document(type="file"),
+        )
     ),
     "an emoji and a line separator": body(user({"type": "text", "text": "\U0001f600\u2028"})),
     "four breakpoints": body(*[user({**TEXT, "cache_control": EPHEMERAL}) for _ in range(1)]
@@ -242,6 +246,13 @@ BAD = [
     ("larger than 2000 pixels, with 21", body(user(*[image(data=picture(2001))] * 21))),
     ("larger than 8000 pixels", returned(content=[image(data=picture(8001))])),
     ("101 media, at most 100", body(user(*[image()] * 101))),
+    ("is no PDF", body(user(document(type="base64", media_type="text/html", data="aGk=")))),
+    ("has not the keys", body(user(document(type="text", data="x")))),
+    ("citations: is not a list", said({**TEXT, "citations": 5})),
+    ("caller: is not an object", said({**use("a"), "caller": 5})),
+    ("name: is missing", said({"type": "server_tool_use", "id": "s", "input": {}})),
+    ("content: is missing", said({"type": "web_search_tool_result", "tool_use_id": "s"})),
+    ("id: is not of type str", said({"type": "hologram", "id": 5})),
     ("no source of a document", body(user(document(type="disk")))),
     ("not base64", body(user(document(type="base64", data="!")))),
     ("the data is blank", returned(content=[document(type="text", data=" ")])),

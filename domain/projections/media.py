@@ -137,24 +137,29 @@ def _too_much(medium: Medium) -> str | None:
 
 
 def _medium(kind: str, source: Any) -> Medium | None:
+    """Return the medium in *source*, with no key that the API does not know there."""
     match source:
         case {"type": "base64", "media_type": str(media_type), "data": str(data)}:
-            return _of_base64(kind, source, media_type, data)
+            return _of_base64(kind, media_type, data)
         case {"type": "text", "data": str(data)} if kind == "document" and data.strip():
+            source = {"type": "text", "media_type": "text/plain", "data": data}
             return Medium({"type": kind, "source": source}, len(data.encode()))
         case {"type": "url", "url": str(url)} if _URL.fullmatch(url):
+            source = {"type": "url", "url": url}
             return Medium({"type": kind, "source": source}, len(url), side=kind == "image")
         case _:
             return None
 
 
-def _of_base64(kind: str, source: JsonObject, media_type: str, data: str) -> Medium | None:
+def _of_base64(kind: str, media_type: str, data: str) -> Medium | None:
     try:
         raw = base64.b64decode(data, validate=True)
     except ValueError:
         return None
-    if not raw or (kind == "image" and media_type not in _IMAGE_TYPES):
+    types = _IMAGE_TYPES if kind == "image" else ("application/pdf",)
+    if not raw or media_type not in types:
         return None
+    source = {"type": "base64", "media_type": media_type, "data": data}
     if kind == "document":
         return Medium({"type": kind, "source": source}, len(data), pages=_page_count(raw))
     image = identify(raw[:HEADER_BYTES])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from domain.block_shapes import in_shape, misshapen, of_call
 from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
 from domain.raw_messages import blocks_of
 
@@ -76,11 +77,12 @@ class Parts:
         if role != "assistant":
             return []
         same_model = entry.model is not None and entry.model == talk.model
+        left_out = misshapen(blocks)
         said = [
             block
-            for raw in blocks
+            for index, raw in enumerate(blocks)
             if raw.get("type") not in withheld
-            and (block := _of_assistant(raw, same_model=same_model))
+            and (block := _of_assistant(raw, left_out.get(index), same_model=same_model))
         ]
         while said and said[-1]["type"] in THINKING:
             said.pop()  # the API refuses a message that ends in thinking
@@ -121,12 +123,15 @@ def text_block(text: str) -> list[JsonObject]:
     return [{"type": "text", "text": text}] if text.strip() else []
 
 
-def _of_assistant(raw: JsonObject, *, same_model: bool) -> JsonObject | None:
-    """Return *raw*, verbatim if possible, as the API takes it back; None for what it refuses."""
+def _of_assistant(raw: JsonObject, fault: str | None, *, same_model: bool) -> JsonObject | None:
+    """Return *raw*, verbatim if possible, as the API takes it back; None for what it refuses.
+
+    *fault* names the field for which the API would refuse a block of a kind that is not ours.
+    """
     match raw.get("type"):
         case "text":
             text = raw.get("text")
-            return _plain(raw) if isinstance(text, str) and text.strip() else None
+            return _plain(in_shape(raw)) if isinstance(text, str) and text.strip() else None
         case "tool_use":
             return raw  # in which shape it goes out, the pairing says
         case "thinking":
@@ -135,7 +140,8 @@ def _of_assistant(raw: JsonObject, *, same_model: bool) -> JsonObject | None:
         case "redacted_thinking":
             return _plain(raw) if same_model and _is_text(raw.get("data")) else None
         case str(kind) if kind not in _CHECKED_KINDS:
-            return without_breakpoint(raw)
+            why = f"(A block of type {kind!r} is left out here: its {fault!r} is none.)"
+            return {"type": "text", "text": why} if fault else without_breakpoint(raw)
         case _:
             return None
 
@@ -145,7 +151,7 @@ def call_block(raw: JsonObject, sent_as: str) -> JsonObject:
 
     That it cannot be run, the model is told in its result.
     """
-    call, name = _plain(raw), raw.get("name")
+    call, name = of_call(_plain(raw)), raw.get("name")
     if raw.get("id") != sent_as:
         call = call | {"id": sent_as}
     if not isinstance(name, str) or not is_name(name):

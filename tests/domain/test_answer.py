@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.answer import Answer
+from domain.projections.context import context
 from tests import builders as b
-from tests.strategies import json_objects, json_text, json_values
+from tests.api_rules import violations
+from tests.strategies import json_objects, json_text, json_values, odd_blocks
 
 
 def start(index, block):
@@ -183,6 +185,35 @@ def test_an_input_comes_out_however_it_was_cut(arguments, data):
     found = answer(start(0, CALL), *(input_piece(0, piece) for piece in pieces))
 
     assert found.content[0]["input"] == arguments
+
+
+@pytest.mark.parametrize(
+    ("came", "kept"),
+    [
+        (b.text(5), b.text("5")),
+        (b.text(None), b.text("")),
+        (b.text(["a", {"b": 1}]), b.text('["a",{"b":1}]')),
+        (b.text("x", citations=5), b.text("x")),
+        (b.text("x", citations=[1, {"n": 1}]), b.text("x", citations=[{"n": 1}])),
+        (b.thinking(5, "sig"), b.thinking("5", "")),  # it can be signed no more
+        (b.thinking("hm", None), b.thinking("hm", "")),
+        (b.text("x", citations=None, newer=1), b.text("x", citations=None, newer=1)),
+    ],
+)
+def test_a_text_is_a_text_whatever_it_came_as(came, kept):  # R19
+    assert answer(start(0, came), stop(0)).content == [kept]
+
+
+@given(st.lists(odd_blocks(), max_size=4))
+def test_blocks_of_odd_shapes_are_read_and_go_back_as_the_api_takes_them(blocks):
+    found = answer(*(start(index, raw) for index, raw in enumerate(blocks)))
+    talk = b.conversation(b.model(), b.user("hi"))
+    talk.append_answer(found.content, stop_reason="end_turn")
+    talk.append_prompt("go on")
+
+    assert violations(context(talk, talk.leaf)) == []
+    assert isinstance(found.says_something, bool)
+    assert all(isinstance(raw["text"], str) for raw in found.content if raw["type"] == "text")
 
 
 # -- cut short -----------------------------------------------------------------------------------
