@@ -7,7 +7,7 @@ gaps, entries whose parent is lost, a first event that is not `Started`.
 from __future__ import annotations
 
 from itertools import takewhile
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
 from eventsourcing.domain import BaseAggregate
@@ -15,7 +15,7 @@ from eventsourcing.domain import BaseAggregate
 from domain import events
 from domain.errors import HistoryLostError, UnknownEntryError
 from domain.events import Entry, MessageAppended, Version
-from domain.history import History
+from domain.history import Gap, History
 from domain.limits import Limits
 from domain.seals import NO_SEALS, Seals, sealed
 from domain.snapshot import FACTS, ConversationSnapshot
@@ -25,15 +25,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from domain.history import Load
-
-
-class Gap(NamedTuple):
-    """Versions *first*…*last* are missing, or unreadable; *leaf* was the leaf just before them."""
-
-    first: Version
-    last: Version
-    leaf: Version | None
-    unreadable: bool = False
 
 
 class Fold(BaseAggregate[UUID]):
@@ -68,16 +59,13 @@ class Fold(BaseAggregate[UUID]):
         self.thinking_level: str | None = None
         self.instructions: events.InstructionsChanged | None = None
         self.origin: events.Forked | None = None
-        self.leaf: Version | None = None
         self.labels: dict[Version, str] = {}
         self.queued: dict[Version, events.PromptQueued] = {}
         self.allowed: list[events.ApprovalDecided] = []
         self.limits: dict[str, Limits] = {}
         self.withheld: set[tuple[str, Version, str]] = set()
         self.last_turn: events.TurnEnded | None = None
-        self.gaps: list[Gap] = []
         self.unrecognised: list[events.Unrecognised] = []
-        self.is_orderly = True
         self._history = History(load=_nothing)
         self._counted: tuple[Version | None, int] = (None, 0)
         self.restored_from: Version = 0
@@ -126,6 +114,7 @@ class Fold(BaseAggregate[UUID]):
             limits=self.limits,
             withheld=sorted(self.withheld),
             messages=self.message_count(),
+            leaf=self.leaf,
             **{fact: getattr(self, fact) for fact in FACTS},
         )
         return sealed(snapshot, self.seals)
@@ -171,31 +160,21 @@ class Fold(BaseAggregate[UUID]):
         if version <= self._version:
             return
         if version > self._version + 1:
-            self.gaps.append(Gap(self._version + 1, version - 1, self.leaf))
+            self._history.lose(self._version + 1, version - 1)
         self._version = version
         self._modified_on = event.timestamp
         self.when(event)
 
     def when(self, event: events.Event) -> None:  # noqa: C901, PLR0912 - one flat table of all events
         """Change state by what *event* says happened."""
+        self._history.record(event)
         match event:
-            case Entry(originator_version=version, parent=parent):
-                history = self._history
-                history.entries[version] = event
-                history.parents[version] = (
-                    parent if parent == self.leaf else self._resolve(parent, before=version)
-                )
-                self.leaf = version
+            case Entry():
                 self.last_turn = None
-            case events.ToolStarted(tool_use_id=tool_use_id):
-                self._history.started_tools.setdefault(tool_use_id, []).append(self.leaf)
             case events.TurnEnded():
                 self.last_turn = event
-                self._history.turns.append(event)
             case events.ApprovalDecided(decision="always"):
                 self.allowed.append(event)
-            case events.LeafMoved(target=target):
-                self.leaf = self._resolve(target, before=event.originator_version)
             case events.ModelChanged(model=model, max_tokens=max_tokens, caching=caching):
                 self.model, self.max_tokens, self.caching = model, max_tokens, caching
             case events.LimitsLearned(model=model, context_window=window, max_tokens=max_tokens):
@@ -225,31 +204,27 @@ class Fold(BaseAggregate[UUID]):
                 self.origin = event
                 self.queued.clear()
                 self.allowed.clear()
-            case events.Unrecognised(originator_version=version):
+            case events.Unrecognised():
                 self.unrecognised.append(event)
-                self.gaps.append(Gap(version, version, self.leaf, unreadable=True))
-
-    def _resolve(self, target: Version | None, *, before: Version) -> Version | None:
-        """Return the entry that *target* names, or the one that stands in for a lost one.
-
-        An entry that is missing lay in a gap (or was never an entry): what hung from it hangs
-        from the leaf before that gap, the nearest earlier entry of that branch that is left.
-        """
-        if target is None or (target < before and self._is_taken_for_entry(target)):
-            return target
-        self.is_orderly = False
-        for gap in self.gaps:
-            if gap.first <= target <= gap.last:
-                return gap.leaf
-        return self.leaf
-
-    def _is_taken_for_entry(self, version: Version) -> bool:
-        """Whether *version* is an entry; what is not in memory is, until it turns out not to be."""
-        history = self._history
-        history.await_entry(version)
-        return version in history.entries or 0 < version < history.since
 
     # -- the past ------------------------------------------------------------------------------
+
+    @property
+    def leaf(self) -> Version | None:
+        """The entry that the next one hangs from."""
+        return self._history.leaf
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """What is lost of the log, or cannot be read."""
+        return self._history.gaps
+
+    @property
+    def is_orderly(self) -> bool:
+        """Whether each parent, and each place of the leaf, is an entry: looked up if in doubt."""
+        if self._history.doubts:
+            self._reach(min(self._history.doubts))
+        return self._history.is_orderly
 
     @property
     def entries(self) -> Mapping[Version, Entry]:

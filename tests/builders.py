@@ -244,7 +244,8 @@ def state(talk):
     hidden = {"clock", "seals", "_pending_events", "_history", "_counted", "restored_from"}
     facts = {key: value for key, value in sorted(vars(talk).items()) if key not in hidden}
     history = talk._reach(1)
-    past = {name: copy(getattr(history, name)) for name in ("entries", "parents", "turns")}
+    names = ("entries", "parents", "turns", "gaps", "leaf", "is_orderly")
+    past = {name: copy(getattr(history, name)) for name in names}
     started = {call: list(leaves) for call, leaves in history.started_tools.items()}
     order, count = list(history.entries), talk.message_count()
     return facts | past | {"started_tools": started, "order": order, "count": count}

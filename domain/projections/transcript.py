@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from domain.conversation import Conversation
     from domain.events import Entry, Version
-    from domain.fold import Gap
+    from domain.history import Gap
     from domain.raw_messages import JsonObject
 
 Kind: TypeAlias = Literal[

@@ -14,7 +14,7 @@ from domain.errors import (
     UnknownCallError,
     UnknownEntryError,
 )
-from domain.fold import Gap
+from domain.history import Gap
 from tests import builders as b
 
 

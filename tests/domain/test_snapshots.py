@@ -214,3 +214,32 @@ def test_what_stands_between_entries_is_the_same_wherever_a_block_begins(block, 
 
     assert again.outcome_of("b", asked_at=first) == talk.outcome_of("b", asked_at=first)
     assert b.state(again) == b.state(Conversation.replay(None, stream))
+
+
+def test_what_the_newest_events_take_for_an_entry_is_looked_up_before_a_snapshot_says_so():
+    """The leaf was moved to a `ToolStarted`: replayed whole it was not orderly, reopened it was."""
+    stream = [
+        b.tool_started("t1", version=1),
+        b.moved(1, version=2),
+        b.user("hello", parent=None, version=3),
+    ]
+    whole = Conversation.replay(None, stream)
+    again = reopened(stream, 1)
+
+    assert (whole.is_orderly, whole.snapshot()) == (False, None)
+    assert (again.is_orderly, again.snapshot()) == (False, None)
+    assert b.state(again) == b.state(whole)
+
+
+@settings(max_examples=100)
+@given(streams(), st.data(), st.integers(1, 5))
+def test_a_reopened_conversation_takes_a_snapshot_if_and_only_if_the_whole_one_does(
+    stream, data, block
+):
+    stream = rising(stream)
+    cut = data.draw(st.integers(1, len(stream))) if stream else 0
+    whole = Conversation.replay(None, stream)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(history, "_FIRST_BLOCK", block)
+        if whole is not None and (talk := reopened(stream, cut)) is not None:
+            assert talk.snapshot() == whole.snapshot()
