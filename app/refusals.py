@@ -7,10 +7,12 @@ a fact in the log: the next request, and its proof, are made by it.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from app.i18n import _
 from domain.projections.context import context
+from domain.refused_fields import refused_field
 from domain.suspicion import suspected_entry, suspects
 from infrastructure.errors import ModelError
 
@@ -43,7 +45,10 @@ class Refusals:
         """
         self._answered += 1
         is_changed = self._answered <= MAX_ANSWERS and (
-            self._take_limit(problem) or self._leave_out(problem) or await self._make_room(problem)
+            self._take_limit(problem)
+            or self._drop_field(problem)
+            or self._leave_out(problem)
+            or await self._make_room(problem)
         )
         if not is_changed:
             raise self._with_next_step(problem) from problem
@@ -53,9 +58,30 @@ class Refusals:
             return False
         return self._compactor.learn(max_tokens=problem.max_tokens)
 
+    def _drop_field(self, problem: ModelError) -> bool:
+        """Go on without the field that the refusal names, where nothing else depends on it."""
+        talk = self._at_hand.conversation
+        if not talk.caching or self._refused_field(problem) != "cache_control":
+            return False
+        self._at_hand.record(
+            lambda latest: latest.change_model(
+                latest.model or "", max_tokens=latest.max_tokens or 1, caching=False
+            )
+        )
+        self._say_again(problem)
+        return True
+
+    def _refused_field(self, problem: ModelError) -> str | None:
+        if problem.is_overflow or problem.status not in _MAY_NAME_CONTENT:
+            return None
+        talk = self._at_hand.conversation
+        return refused_field(context(talk, talk.leaf), problem.reason)
+
     def _leave_out(self, problem: ModelError) -> bool:
         """Withhold what the refusal names; False if that is nothing, or left out already."""
         if problem.is_overflow or problem.status not in _MAY_NAME_CONTENT:
+            return False
+        if self._refused_field(problem) is not None:
             return False
         talk = self._at_hand.conversation
         meant = suspects(talk, context(talk, talk.leaf), problem.reason)
@@ -64,18 +90,23 @@ class Refusals:
         self._at_hand.record(
             lambda latest: latest.withhold(meant.entries, meant.kinds, reason=problem.reason)
         )
+        self._say_again(problem)
+        return True
+
+    def _say_again(self, problem: ModelError) -> None:
         again = _("{reason}; asked again without it").format(reason=problem.reason)
         self._screen.streamed(
             {"type": "retry", "attempt": self._answered, "of": MAX_ANSWERS, "after": 0.0,
              "reason": again}
         )  # fmt: skip
-        return True
 
     async def _make_room(self, problem: ModelError) -> bool:
         """Compact, in the window that the refusal names or in a smaller one than was believed."""
         if not problem.is_overflow:
             is_possible = problem.is_unexplained and not self._has_made_room
             if not is_possible or not self._compactor.is_nearly_full():
+                return False
+            if self._refused_field(problem) is not None:
                 return False
         is_learned = self._compactor.learn_window(problem, is_first=not self._has_made_room)
         self._has_made_room = True
@@ -107,11 +138,13 @@ class Refusals:
                 "context_window, or LEFTFOLD_CONTEXT_WINDOW): shorten the prompt, go back with "
                 "/tree, or start with /new"
             ).format(window=window)
+        if field := self._refused_field(problem):
+            return _about_field(field)
         if not problem.is_unexplained:
             return None
         request = context(talk, talk.leaf)
         if "thinking" in request and "thinking" in problem.reason:
-            return _("let the model think no more, with /thinking off")
+            return _about_field("thinking")
         entry = suspected_entry(talk, request, problem.reason)
         if entry is None:
             return None
@@ -121,3 +154,21 @@ class Refusals:
             "entry {entry} is suspected; go on before it with /tree {place}, or in a copy with "
             "/fork {place}"
         ).format(entry=entry, place=place)
+
+
+def _about_field(field: str) -> str:
+    """Say what avoids a *field* of the request that the server does not take."""
+    root = re.match(r"\w+", field)
+    match root and root[0]:
+        case "thinking" | "output_config" | "budget_tokens" | "effort":
+            return _("let the model think no more, with /thinking off")
+        case "tools" | "tool_choice" | "input_schema" | "strict":
+            return _(
+                "the server does not take {field}: choose a model that can call tools, with "
+                "/model, or other tools, with --tools"
+            ).format(field=field)
+        case _:
+            return _(
+                "the server does not take {field}: check ANTHROPIC_BASE_URL and "
+                "ANTHROPIC_CUSTOM_HEADERS, or choose another model with /model"
+            ).format(field=field)

@@ -68,6 +68,8 @@ def suspects(conversation: Conversation, request: JsonObject, words: str) -> Sus
     if not named and _OF_SOME_MEDIUM.search(words):
         kinds = tuple(kind for kind in _MEDIA if kind in kinds_there)
     if place is not None:
+        if place.get("type") in NEVER_WITHHELD[:2] and not named:
+            return None
         of_place = _kinds_of(str(place.get("type")))
         kinds = of_place if set(of_place) <= set(kinds) or not kinds else kinds
     holders = [holder for holder in holders if holder[0] in kinds]

@@ -141,6 +141,8 @@ def _message(body: Any) -> str:
             return text
         case [first, *_]:
             return _message(first)
+        case {"loc": [*loc], "msg": str(text)}:  # what FastAPI says: the place stands beside
+            return f"{'.'.join(map(str, loc))}: {text}"
         case dict():
             keys = ("error", "message", "msg", "detail", "details", "error_description", "errors")
             return next(filter(None, (_message(body.get(key)) for key in keys)), "")

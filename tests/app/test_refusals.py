@@ -336,3 +336,49 @@ def test_calls_with_the_same_id_or_none_are_answered_and_asked_for_again(convers
     assert "has its id" in told[1]
     assert "it has no id" in str(server.requests[2].json["messages"][-1])
     assert not (tmp_path / "made").exists()
+
+
+# -- fields of the request -----------------------------------------------------------------------
+
+
+def test_a_server_that_keeps_no_beginnings_is_asked_without_that_field(conversations, tmp_path):
+    def answer(request):
+        words = "cache_control: Extra inputs are not permitted"
+        return refuse(400, words) if "cache_control" in request else reply("Seen.")
+
+    with ScriptedServer([answer] * 3) as server:
+        desk = Desk(conversations, server, tmp_path)
+        desk.at_hand.record(lambda talk: talk.change_model(b.MODEL, max_tokens=99, caching=True))
+        assert say(desk, "look", b.image()) == "done"
+        assert say(desk, "and?") == "done"
+
+    assert len(server.requests) == 3
+    assert (desk.talk.model, desk.talk.max_tokens) == (b.MODEL, 99)
+    assert facts(conversations, desk, ContentWithheld) == []
+    assert is_proven(conversations, desk)
+
+
+@pytest.mark.parametrize(
+    ("error", "named", "way_out"),
+    [
+        ("tools.0.custom.strict: Extra inputs are not permitted", "tools.0.custom.strict", "--tools"),
+        ("context_management: Extra inputs are not permitted", "context_management", "ANTHROPIC_"),
+        ("unknown field `thinking`", "thinking", "/thinking off"),
+    ],
+)  # fmt: skip
+def test_a_field_that_a_server_does_not_know_is_named_and_no_content_is_blamed(
+    conversations, tmp_path, error, named, way_out
+):
+    with ScriptedServer([reply(thinking("hm"), "Yes."), refuse(400, error)]) as server:
+        desk = Desk(conversations, server, tmp_path)
+        desk.at_hand.record(lambda talk: talk.change_model("claude-opus-4-6", max_tokens=4096))
+        desk.at_hand.record(lambda talk: talk.change_thinking_level("low"))
+        assert say(desk, "look", b.image()) == "done"
+        assert say(desk, "and?", b.image()) == "failed"
+
+    message = desk.talk.last_turn.error.message
+    assert named in message
+    assert way_out in message
+    assert "suspected" not in message
+    assert len(server.requests) == 2
+    assert facts(conversations, desk, ContentWithheld) == []
