@@ -50,6 +50,7 @@ class Compactor:
         self._screen = screen
         self._window_of = window_of
         self._surely_fits = surely_fits
+        self._believed: int | None = None  # the window, before it was guessed to be smaller
         self._summaries = Summariser(
             model, screen, window=lambda: self.window, learn=self._learn_from
         )
@@ -187,17 +188,36 @@ class Compactor:
         """Learn the window from an overflow; return whether it is smaller than was believed.
 
         Where the server names none, half of what it refused is tried, and half of that the next
-        time. The *first* time a context that may well be longer than it was counted proves nothing.
+        time: the request and the longest answer to it, which many count as well. The *first* time
+        a context that may well be longer than it was counted proves nothing; what would fit any
+        window never does, whatever the server says.
         """
         window, named = self.window, problem.context_window
-        if named is None:
-            if problem.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-                return False  # too many bytes, whatever the window is
-            sent = problem.requested_tokens or context_tokens(self._at_hand.conversation)
-            if is_first and 2 * sent > window:
-                return False
-            named = max(min(window, sent) // 2, SMALLEST_GUESS)
-        return named < window and self.learn(context_window=named)
+        if named is not None:
+            self._believed = None
+            return named < window and self.learn(context_window=named)
+        if problem.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            return False  # too many bytes, whatever the window is
+        talk = self._at_hand.conversation
+        sent = problem.requested_tokens or context_tokens(talk)
+        refused = sent + talk.known_limits.answer(talk.max_tokens or 1)
+        if refused <= SMALLEST_GUESS or (is_first and 2 * sent > window):
+            return False
+        guess = max(min(window, refused) // 2, SMALLEST_GUESS)
+        is_learned = guess < window and self.learn(context_window=guess)
+        if is_learned:
+            self._believed = self._believed or window
+        return is_learned
+
+    def keep_guess(self) -> None:
+        """Believe in the window that was guessed: there was an answer in it."""
+        self._believed = None
+
+    def take_back_guess(self) -> None:
+        """Believe in the window as before it was guessed: a smaller one helped nothing."""
+        if self._believed is not None:
+            self.learn(context_window=self._believed)
+            self._believed = None
 
     def _learn_from(self, problem: ModelError) -> bool:
         """Learn a limit from the refusal of a summary; return whether there was one."""

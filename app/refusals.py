@@ -36,6 +36,7 @@ class Refusals:
         self._screen = screen
         self._answered = 0
         self._has_made_room = False
+        compactor.keep_guess()
 
     async def answer(self, problem: ModelError) -> None:
         """Change what *problem* names; when this returns, it makes sense to ask again.
@@ -44,14 +45,20 @@ class Refusals:
             ModelError: *problem*, with the next step: there is nothing to change.
         """
         self._answered += 1
-        is_changed = self._answered <= MAX_ANSWERS and (
+        try:
+            if self._answered > MAX_ANSWERS or not await self._change(problem):
+                raise problem
+        except ModelError as end:
+            self._compactor.take_back_guess()
+            raise (self._with_next_step(end) if end is problem else end) from problem
+
+    async def _change(self, problem: ModelError) -> bool:
+        return (
             self._take_limit(problem)
             or self._drop_field(problem)
             or self._leave_out(problem)
             or await self._make_room(problem)
         )
-        if not is_changed:
-            raise self._with_next_step(problem) from problem
 
     def _take_limit(self, problem: ModelError) -> bool:
         if problem.max_tokens is None:

@@ -282,6 +282,36 @@ def test_a_window_that_nobody_knew_is_learned_and_the_conversation_goes_on(
     assert context(again, again.leaf) == context(desk.talk, desk.talk.leaf)
 
 
+@pytest.mark.parametrize("most", [100, 4096, 16_384])
+def test_a_tiny_request_that_is_called_too_long_teaches_nothing(conversations, tmp_path, most):
+    """A gateway out of order said so of every request: the window was 4,096 tokens ever after."""
+    script = [refuse(400, "prompt is too long")] * 8
+    with ScriptedServer(script) as server:
+        desk = Desk(conversations, server, tmp_path)
+        desk.at_hand.record(lambda talk: talk.change_model(b.MODEL, max_tokens=most))
+        window = desk.agent.compactor.window
+        assert say(desk, "hi") == "failed"
+        assert desk.agent.compactor.window == window
+    with ScriptedServer([reply("Hi.")]) as server:
+        again = Desk(conversations, server, tmp_path, at_hand=conversations.open(desk.talk.id))
+        assert say(again, "hi") == "done"
+
+    assert server.requests[0].json["max_tokens"] == most
+    assert is_proven(conversations, again)
+
+
+def test_a_window_that_was_guessed_is_kept_once_there_is_an_answer_in_it(conversations, tmp_path):
+    with ScriptedServer([of_window("prompt is too long")] * 4) as server:
+        desk = Desk(conversations, server, tmp_path)
+        desk.at_hand.record(lambda talk: talk.change_model(b.MODEL, max_tokens=16_384))
+        assert say(desk, "hi") == "done"
+        assert say(desk, "and?") == "done"
+
+    assert len(server.requests) == 3
+    assert 4_096 < desk.agent.compactor.window <= 10_000
+    assert is_proven(conversations, desk)
+
+
 def test_a_refusal_of_unknown_words_is_tried_with_one_compaction_where_little_room_is_left(
     conversations, tmp_path
 ):
