@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 STOP, AGAIN, ALL = "stop", "again", "all"
 """Answers that decide nothing: end the turn, put the question once more, show what is hidden."""
+_SECONDS_FOR_AN_ESCAPE = 0.1
 _ALLOWING = ("yes", "always", "command")
 
 
@@ -49,7 +50,7 @@ class AskingApprover:
         *,
         cwd: Path,
         ask: Ask | None = None,
-        ask_why: Callable[[], Awaitable[str]] | None = None,
+        ask_why: Callable[[], Awaitable[str | None]] | None = None,
     ) -> None:
         self._console = console
         self._cwd = cwd
@@ -64,15 +65,18 @@ class AskingApprover:
                 the input). Nothing was decided: the call is recorded as never started.
         """
         question = await asyncio.to_thread(Question.about, proposal, self._cwd, self._console)
-        answer = await self._answer(question)
-        if answer == STOP:
-            raise asyncio.CancelledError
-        why = await self._ask_why() if answer == "reason" else ""
-        return approval(answer, proposal.call, reason=why)
+        question.show()
+        while True:
+            answer = await self._answer(question)
+            if answer == STOP:
+                raise asyncio.CancelledError
+            why = await self._ask_why() if answer == "reason" else ""
+            if why is not None:
+                return approval(answer, proposal.call, reason=why)
+            question.choose_again()
 
     async def _answer(self, question: Question) -> str:
         ask = self._ask or answer_at_terminal
-        question.show()
         while True:
             answer = await ask(question.words, question.explain)
             if answer == AGAIN:
@@ -91,15 +95,20 @@ async def answer_at_terminal(words: dict[str, str], explain: Callable[[], None])
     return await AnswerKeys(words, explain).answer()
 
 
-async def ask_why_at_terminal() -> str:
-    """Ask for a reason, one line; none if the person gives none.
+async def ask_why_at_terminal() -> str | None:
+    """Ask for a reason, one line; an empty one is none. Return None to go back (Esc).
 
     Raises:
         asyncio.CancelledError: the person stopped the turn instead (Ctrl+C, Ctrl+D).
     """
+    from prompt_toolkit.key_binding import KeyBindings  # noqa: PLC0415
     from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415
 
-    session: PromptSession[str] = PromptSession(_("Why not? "))
+    keys = KeyBindings()
+    keys.add("escape")(lambda event: event.app.exit(result=None))
+    message = _("Why not? (Enter: refuse · Esc: back · Ctrl+C: stop) ")
+    session: PromptSession[str | None] = PromptSession(message, key_bindings=keys)
+    session.app.timeoutlen = session.app.ttimeoutlen = _SECONDS_FOR_AN_ESCAPE
     try:
         return await session.prompt_async(handle_sigint=False)
     except (EOFError, KeyboardInterrupt, OSError):

@@ -129,6 +129,12 @@ class Question:
         self._say_if_it_is_long(len(self._head) + len(self._rest))
         self._print_choices()
 
+    def choose_again(self) -> None:
+        """Print once more what can be answered: what is asked stands above."""
+        self._has_explained = False
+        self._console.line()
+        self._print_choices()
+
     def explain(self) -> None:
         """Say, once, that what was typed answers nothing, and what can be answered."""
         if self._has_explained:

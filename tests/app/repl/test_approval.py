@@ -188,6 +188,19 @@ def test_stopping_at_the_reason_stops_the_turn(key):
             asked.about(call(command="ls"))
 
 
+@pytest.mark.parametrize("keys", ["\x1b", "half a rea\x1b"])
+def test_esc_at_the_reason_goes_back_to_the_question(keys):
+    asked = Asked("reason", "yes")
+    with create_pipe_input() as source, create_app_session(source, DummyOutput()):
+        source.send_text(keys)
+        asked.approver = AskingApprover(asked.console, cwd=Path("/work"), ask=asked._ask)
+
+        assert asked.about(call(command="ls")) == Approval("yes")
+
+    assert asked.seen[1].count("[y]es") == 2
+    assert asked.seen[1].count("$ ls\n") == 1
+
+
 def test_what_is_typed_and_no_answer_is_said_once_with_what_is_one():
     asked = Asked("other", "no")
     asked.about(call(command="rm x"))
