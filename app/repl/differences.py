@@ -48,7 +48,7 @@ def numbered(diff: Iterable[str]) -> list[Row]:
     rows: list[tuple[int, str, str]] = []
     old = new = 0
     for line in diff:
-        if hunk := _HUNK.match(line):
+        if line.startswith("@") and (hunk := _HUNK.match(line)):
             if rows:
                 rows.append((0, " ", "⋮\n"))
             old, new = int(hunk[1]), int(hunk[2])
@@ -71,13 +71,13 @@ def _diff(before: list[str], after: list[str]) -> Iterator[str]:
     before, after = before[first:], after[first:]
     end = max(_alike(before[::-1], after[::-1]) - _AROUND, 0)
     before, after = before[: len(before) - end], after[: len(after) - end]
-    if len(before) * len(after) > MOST_COMPARED:
+    if not before or not after or len(before) * len(after) > MOST_COMPARED:
         yield f"@@ -{first + 1} +{first + 1} @@"
         yield from (f"-{line}" for line in before)
         yield from (f"+{line}" for line in after)
         return
     for line in difflib.unified_diff(before, after, n=_AROUND):
-        hunk = _HUNK.match(line)
+        hunk = _HUNK.match(line) if line.startswith("@") else None
         yield f"@@ -{int(hunk[1]) + first} +{int(hunk[2]) + first} @@" if hunk else line
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from itertools import groupby
+from bisect import bisect_right
+from itertools import accumulate, groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -173,31 +174,40 @@ class Question:
 
     def _print(self, lines: Sequence[Line]) -> None:
         encoding = self._console.encoding
-        for style, several in groupby(lines, attrgetter("style")):
-            text = "\n".join(f"{line.before}{line.text}" for line in several)
-            seen = text.encode(encoding, "backslashreplace").decode(encoding)
-            show(self._console, seen, style)
+        with self._console:  # one write
+            for style, several in groupby(lines, attrgetter("style")):
+                text = "\n".join(f"{line.before}{line.text}" for line in several)
+                seen = text.encode(encoding, "backslashreplace").decode(encoding)
+                show(self._console, seen, style)
 
 
 def _broken(lines: Sequence[Line], console: Console) -> list[Line]:
     """Return *lines*, those that are wider than the screen broken where it ends: nothing is cut."""
-    from rich.cells import cell_len, chop_cells  # noqa: PLC0415 - rich is not for -p
-
     broken = []
     for line in lines:
         width = max(console.width - len(line.before) - 1, 8)
-        text = line.text
-        if (len(text) if text.isascii() else cell_len(text)) <= width:
+        if len(line.text) * 2 <= width:
             broken.append(line)
             continue
-        if text.isascii():  # a line may be the whole of a large file
-            first, *others = (text[place : place + width] for place in range(0, len(text), width))
-        else:
-            first, *others = chop_cells(text, width)
-        broken.append(line._replace(text=first))
+        first, *others = _pieces(line.text, width)
+        broken.append(Line(first, line.style, line.before))
         before = "↪ ".rjust(len(line.before)) if len(line.before) > 1 else line.before
-        broken += [line._replace(text=each, before=before) for each in others]
+        broken += [Line(each, line.style, before) for each in others]
     return broken
+
+
+def _pieces(text: str, width: int) -> Iterator[str]:
+    """Yield *text* in pieces of *width* cells: it may be the whole of a large file."""
+    from rich.cells import get_character_cell_size  # noqa: PLC0415 - rich is not for -p
+
+    begin = 0
+    while begin < len(text):
+        end = begin + width
+        if not (window := text[begin : end + width]).isascii():
+            ends = list(accumulate(map(get_character_cell_size, window)))
+            end = begin + max(bisect_right(ends, width), 1)
+        yield text[begin:end]
+        begin = end
 
 
 def _command_lines(command: str) -> Iterator[Line]:
