@@ -213,10 +213,12 @@ class Conversations(Application[UUID]):
         Raises:
             NoSuchConversationError: the store has no event of it.
             UnknownEntryError: *entry* is not an entry of the source.
+            NewerEventsError: a newer version wrote in it what this one cannot read.
         """
         version, leaf = self._end_of(source_id) if entry is None else (entry, entry)
         if entry is not None and not self._is_entry(source_id, entry):
             raise UnknownEntryError(entry)
+        require_known(self.get(source_id, version=version))
         forked = Forked(
             originator_id=_new_id(),
             originator_version=version + 1,
@@ -263,7 +265,13 @@ class Conversations(Application[UUID]):
 
         For the usual case, one conversation, without its checks of run-time protocols: on
         Python 3.11 they take longer than the write.
+
+        Raises:
+            NewerEventsError: a newer version wrote in one of them what this one cannot read.
         """
+        for changed in objs:
+            if isinstance(changed, Conversation):
+                require_known(changed)
         if kwargs or len(objs) != 1 or not isinstance(objs[0], Conversation):
             return super().save(*objs, **kwargs)
         saving = ProcessingEvent[UUID]()

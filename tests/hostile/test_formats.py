@@ -41,6 +41,8 @@ def try_everything(app, conversation_id):
     for change in (
         lambda: app.open(conversation_id).record(lambda talk: talk.rename("Renamed")),
         lambda: app.open(conversation_id).record(lambda talk: talk.append_prompt("hello")),
+        lambda: saved(app, app.get(conversation_id)),
+        lambda: app.fork(conversation_id),
         lambda: app.keep_snapshot(app.get(conversation_id)),
     ):
         try:
@@ -48,6 +50,12 @@ def try_everything(app, conversation_id):
         except (PersistenceError, AppError) as error:
             complaints.append(error)
     return complaints
+
+
+def saved(app, talk):
+    """Change and save it as programs do that keep no conversation at hand."""
+    talk.append_note("mine", "noted", visible=False)
+    app.save(talk)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +68,7 @@ def test_nothing_is_added_to_a_log_of_a_format_that_is_not_known_here(app, log, 
     complaints = try_everything(app, log_id(log))
 
     assert all(isinstance(error, NewerFormatError) for error in complaints)
-    assert len(complaints) == 3
+    assert len(complaints) == 5
     assert name in str(complaints[0])
     assert log.read_bytes() == before
     for command in ("verify", "list --all", "stats --all"):
@@ -83,8 +91,9 @@ def test_nothing_is_added_where_a_newer_version_changed_what_an_event_says(app, 
 
     complaints = try_everything(app, log_id(log))
 
-    assert [type(error) for error in complaints] == [NewerEventsError] * 2
+    assert [type(error) for error in complaints] == [NewerEventsError] * 4
     assert log.read_bytes() == before
+    assert list(log.parent.glob("*.jsonl")) == [log]
     talk = app.get(log_id(log))
     assert (talk.name, len(talk.entries), talk.allowed) == (None, 6, [])
     assert "of version 2" in talk.unrecognised[-1].reason
@@ -120,7 +129,7 @@ def test_a_log_without_an_event_is_never_ok(app, home, content):
     complaints = try_everything(app, ID)
     verified = CliRunner().invoke(leftfold, ["verify"])
 
-    assert len(complaints) == 3
+    assert len(complaints) == 5
     assert path.read_bytes() == content
     assert verified.exit_code == 1
     assert "ok" not in verified.output.split()
