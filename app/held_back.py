@@ -62,11 +62,15 @@ def _some(texts: Iterable[str]) -> str:
     return "; ".join(one_line(text, _LONGEST) for text in different[:_MOST]) + more
 
 
-def say_held_back(talk: Conversation) -> None:
-    """Say on stderr what is held back, where nobody can be asked."""
-    for line in held_back(talk):
+def say_held_back(talk: Conversation, cwd: str) -> None:
+    """Say on stderr what is held back, where nobody can be asked and tools run in *cwd*.
+
+    A conversation of before there were seals, in its own directory, brings nothing of the kind.
+    """
+    lines = list(held_back(talk))
+    for line in lines:
         click.echo(f"leftfold: {line}", err=True)
-    if not talk.works_here():
+    if not talk.works_here() and (lines or talk.cwd != cwd):
         model = _("not begun here; the model that answers is {model}").format(
             model=one_line(str(talk.model), _LONGEST)
         )

@@ -160,7 +160,7 @@ async def _talk(
         if not is_asked:  # the banner says it to a person
             _say_left_out(workshop, at_hand)
         if not at_hand.conversation.pending_events:
-            _tell_held_back(at_hand, is_asked=is_asked)
+            _tell_held_back(at_hand, chosen.cwd, is_asked=is_asked)
         if text is not None:
             return await _one_turn(workshop, at_hand, text, output)
         if is_driven:
@@ -224,14 +224,14 @@ def _say_left_out(workshop: Workshop, at_hand: OpenConversation) -> None:
         click.echo(f"leftfold: {plain(line)}", err=True)
 
 
-def _tell_held_back(at_hand: OpenConversation, *, is_asked: bool) -> None:
+def _tell_held_back(at_hand: OpenConversation, cwd: str, *, is_asked: bool) -> None:
     """Say what a log brings that was not recorded here; the banner says it to who can be asked."""
     from app.held_back import ask_about_queue, say_held_back  # noqa: PLC0415
 
     if is_asked and sys.stdin.isatty():
         ask_about_queue(at_hand)
     elif not is_asked:
-        say_held_back(at_hand.conversation)
+        say_held_back(at_hand.conversation, cwd)
 
 
 def _instead(
