@@ -147,6 +147,7 @@ class Workshop:
 
         def begin(conversation_id: UUID, timestamp: datetime) -> Conversation:
             talk = self._begin(conversation_id, timestamp)
+            self.change_model(talk, self.settings.model or self._model_of(source))
             talk.change_thinking_level(source.thinking_level or "off")
             return talk
 

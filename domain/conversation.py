@@ -509,7 +509,7 @@ class Conversation(Fold):
         Raises:
             UnknownEntryError: *first_kept* is not on the path of *source*.
         """
-        kept = source._path_from(first_kept)
+        kept, places = source._path_from(first_kept), dict[Version, Version]()
         self._append(
             events.Compacted,
             summary=valid(summary),
@@ -531,6 +531,8 @@ class Conversation(Fold):
                     )
                 case events.NoteAppended(kind=kind, content=text, visible=visible):
                     self.append_note(kind, text, visible=visible)
+            places[entry.originator_version] = self.version
+        self._keep_withheld(source, places)
         for name, limits in source.limits.items():
             self.learn_limits(name, **limits._asdict())
         self._trigger(

@@ -16,6 +16,7 @@ from domain.events import BranchSummarized, Compacted
 from domain.projections.context import context
 from domain.projections.outline import outline
 from domain.projections.usage import own_entries, usage_of
+from tests import builders as b
 from tests.app.doubles import Desk
 from tests.server import ScriptedServer, refuse, reply
 
@@ -112,10 +113,13 @@ def test_the_outline_shows_leaf_labels_branches_and_what_was_compacted(desk):
 def test_a_rotated_conversation_needs_nothing_of_its_source(conversations, tmp_path, monkeypatch):
     long = "word " * 1200
     monkeypatch.setenv("LEFTFOLD_CONTEXT_WINDOW", "8000")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
     with ScriptedServer([reply(f"Noted {n}. {long}") for n in range(3)]) as server:
         desk = Desk(conversations, server, tmp_path, window=8000)
         asyncio.run(desk.say("zero", "one", "two"))
         desk.at_hand.record(lambda talk: talk.learn_limits("test-model", context_window=9000))
+        desk.at_hand.record(lambda talk: talk.append_prompt("look", [b.image()]))
+        desk.at_hand.record(lambda talk: talk.withhold([talk.leaf], ["image"], reason="no"))
         before = list(conversations.events_of(desk.talk.id))
         server.add(reply("## Goal\n- notes"), reply("## Goal\n- notes"))
 
@@ -136,6 +140,9 @@ def test_a_rotated_conversation_needs_nothing_of_its_source(conversations, tmp_p
     assert "Noted 0." not in request
     assert own_entries(new) == ()
     assert new.limits == desk.talk.limits != {}
+    assert new.withheld == {("test-model", new.leaf, "image")}
+    assert new.model == "test-model"
+    assert "the API refused it" in request
     assert list(conversations.events_of(desk.talk.id)) == before
     assert verify(conversations, new.id).is_clean
 
