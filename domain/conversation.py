@@ -17,7 +17,7 @@ from domain.events import Entry, MessageAppended, Version
 from domain.fold import Fold
 from domain.limits import Limits
 from domain.raw_messages import JsonObject, tool_result_message, user_message
-from domain.seals import NO_SEALS, Seals, is_own_directory, is_sealed, sealed
+from domain.seals import NO_KEY, Seals, is_own_directory, is_sealed, sealed
 from domain.text import valid, valid_json
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Conversation(Fold):
         program: str = "",
         version: str = "",
         metadata: JsonObject | None = None,
-        seals: Seals = NO_SEALS,
+        seals: Seals = NO_KEY,
     ) -> Conversation:
         """Begin a conversation in the directory *cwd*."""
         self = cls.blank(conversation_id, timestamp)
@@ -541,6 +541,21 @@ class Conversation(Fold):
             source_version=source.version,
             entry=source.leaf,
         )
+
+    def _keep_withheld(self, source: Conversation, places: Mapping[Version, Version]) -> None:
+        """Send none of what *source* sends no more; *places* tells where its entries are now."""
+        groups: dict[tuple[str, str], list[Version]] = {}
+        for model, version, kind in sorted(source.withheld):
+            if version in places:
+                groups.setdefault((model, kind), []).append(places[version])
+        for (model, kind), targets in groups.items():
+            self._trigger(
+                events.ContentWithheld,
+                targets=tuple(targets),
+                kinds=(kind,),
+                model=model,
+                reason="carried over",
+            )
 
     def append_note(self, kind: str, content: str, *, visible: bool) -> None:
         """Append something that is no message; *visible* says whether the model sees it."""

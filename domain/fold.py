@@ -17,7 +17,7 @@ from domain.errors import HistoryLostError, UnknownEntryError
 from domain.events import Entry, MessageAppended, Version
 from domain.history import Gap, History
 from domain.limits import Limits
-from domain.seals import NO_SEALS, Seals, sealed
+from domain.seals import NO_KEY, Seals, sealed
 from domain.snapshot import FACTS, ConversationSnapshot
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Fold(BaseAggregate[UUID]):
     clock: Callable[[], datetime] = staticmethod(events.Event.create_timestamp)
     """Tells the time of the next event."""
 
-    seals: Seals = NO_SEALS
+    seals: Seals = NO_KEY
     """Tell what was recorded here; they are handed in where a log is opened."""
 
     # -- life ----------------------------------------------------------------------------------

@@ -207,9 +207,22 @@ def numbered(*stream):
     return result
 
 
+class Believing:
+    """Seals for which everything was said here."""
+
+    def seal(self, _vouched_for):
+        return ""
+
+    def agrees(self, _vouched_for, _seal):
+        return True
+
+
 def conversation(*stream):
-    """The conversation in which these events happened."""
-    return Conversation.replay(None, numbered(*stream))
+    """The conversation in which these events happened, all of them here."""
+    talk = Conversation.replay(None, numbered(*stream))
+    if talk is not None:
+        talk.seals = Believing()
+    return talk
 
 
 def lost(stream, *versions):

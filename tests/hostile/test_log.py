@@ -120,6 +120,32 @@ def test_a_copy_asks_again(conversations):
     assert child.works_here()
 
 
+def test_a_log_that_is_opened_around_the_application_is_not_believed_either(conversations):
+    opened = begun(conversations, asks())
+    asked = always(opened)
+    opened.record(lambda talk: talk.queue_prompt("and then"))
+
+    talk = Conversation.replay(None, list(conversations.events_of(opened.id)))
+
+    assert not talk.is_allowed(asked)
+    assert (list(talk.queue), list(talk.held_back.values())) == ([], ["and then"])
+    assert not talk.has_own_calls()
+    assert not talk.works_here()
+
+
+def test_without_a_key_what_was_said_in_this_run_counts():
+    talk = b.new_conversation()
+    talk.append_answer(asks(), stop_reason="tool_use")
+    [asked] = talk.open_calls()
+    talk.decide(asked, "always")
+    talk.queue_prompt("and then")
+
+    assert talk.is_allowed(asked)
+    assert list(talk.queue.values()) == ["and then"]
+    assert talk.has_own_calls()
+    assert talk.works_here()
+
+
 def test_another_home_knows_nothing_of_what_was_said_here(tmp_path, home):
     environment = {"LEFTFOLD_STORE": str(tmp_path / "store")}
     with Conversations(environment) as app:
@@ -463,6 +489,18 @@ def test_the_same_is_asked_when_one_goes_there_from_another_conversation(strange
         person.ended()
 
     assert "the secret" in json.dumps(server.requests[0].json["messages"])
+
+
+def test_a_log_of_before_there_were_seals_is_gone_on_with_in_silence(stranger):
+    with Conversations({"LEFTFOLD_HOME": str(stranger.home)}, home=stranger.home) as conversations:
+        old = conversations.start(
+            lambda i, t: Conversation.start(i, timestamp=t, cwd=str(stranger.cwd.resolve()))
+        )
+        old.record(lambda talk: talk.append_prompt("hello"))
+    with with_server(stranger, reply("Done.")):
+        done = stranger.run("-r", str(old.id), "-p", "go on")
+
+    assert (done.code, done.err) == (0, "")
 
 
 def test_the_directory_of_a_log_from_elsewhere_is_asked_about(stranger, tmp_path):
