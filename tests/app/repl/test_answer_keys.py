@@ -18,7 +18,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
 from app.repl import answer_keys
-from app.repl.answer_keys import AnswerKeys
+from app.repl.answer_keys import AnswerKeys, meaning
 from app.repl.typed_ahead import throw_away_input
 
 WORDS = {"y": "yes", "yes": "yes", "a": "always", "n": "no", "no": "no"}
@@ -80,6 +80,7 @@ def answer_to(*bursts):
         ("a", "always"),
         ("n\r", "no"),
         ("\r\ry", "yes"),
+        ("\x1b[24;80Ry", "yes"),  # the terminal says where its cursor is: nobody typed that
         ("\x03", "stop"),
         ("\x04", "stop"),
         ("\x1b", "stop"),
@@ -98,6 +99,71 @@ def test_a_word_or_its_letter_answers(keys, answer):
 def test_a_burst_that_is_no_word_decides_nothing_and_one_may_follow(keys):
     assert answer_to(keys) == "other"  # it was said; the terminal was closed, nothing was decided
     assert answer_to(keys, "n") == "no"
+
+
+def test_no_key_but_enter_is_part_of_a_word_whatever_it_is_called():
+    """The toolkit's keys are texts, too: ``Keys.Up`` is ``up``."""
+    for key in Keys:
+        said = {
+            meaning([KeyPress(key)], {key.value: "yes"}),
+            meaning([KeyPress("y"), KeyPress(key)], {f"y{key.value}": "yes"}),
+        }
+        assert said <= {None, "stop"}, key
+
+
+class InPieces(Weighing):
+    """Gets the next of *pieces* at the last moment at which it still belongs to the burst."""
+
+    def __init__(self, words, source, pieces):
+        super().__init__(words)
+        self._pieces, self._pipe = list(pieces), source
+
+    def _flush(self):
+        super()._flush()
+        if self._pieces:
+            self._pipe.send_text(self._pieces.pop(0))
+
+
+def test_a_word_within_what_is_typed_on_is_no_answer():
+    async def answered():
+        with create_pipe_input() as source, create_app_session(source, DummyOutput()):
+            keys = InPieces(WORDS, source, ["es", " ple", "ase"])
+            answering = asyncio.ensure_future(keys.answer())
+            source.send_text("y")
+            weighing = asyncio.ensure_future(keys.has_weighed.wait())
+            await asyncio.wait({answering, weighing}, return_when=asyncio.FIRST_COMPLETED)
+            source.send_text("n")
+            return await answering
+
+    assert asyncio.run(answered()) == "no"
+
+
+class Terminal(DummyOutput):
+    """Remembers whether pastes come in brackets."""
+
+    def __init__(self):
+        self.told = []
+
+    def enable_bracketed_paste(self):
+        self.told.append("brackets")
+
+    def disable_bracketed_paste(self):
+        self.told.append("none")
+
+
+def test_pastes_come_in_brackets_while_the_question_stands_but_not_on_a_dumb_terminal():
+    """Else a pasted "y" would be one that was typed; and nothing is left as it was not found."""
+
+    async def answered():
+        with create_pipe_input() as source, create_app_session(source, Terminal()) as session:
+            before = signal.getsignal(signal.SIGCONT)
+            source.send_text("n")
+            answer = await AnswerKeys(WORDS, lambda: None).answer()
+            assert signal.getsignal(signal.SIGCONT) is before
+            return answer, session.output.told
+
+    is_dumb = os.environ["TERM"] == "dumb"
+    assert asyncio.run(answered()) == ("no", [] if is_dumb else ["brackets", "none"])
 
 
 @settings(
