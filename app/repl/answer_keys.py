@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SECONDS_OF_SILENCE = 0.3
 """What comes within this time of the key before belongs to the same burst."""
 _SECONDS_FOR_AN_ESCAPE = 0.1
-_STOPPING = (Keys.Escape, Keys.ControlC, Keys.ControlD, Keys.SIGINT)
+_STOPPING = (Keys.Escape, Keys.ControlC, Keys.ControlD)
 _ENTER = (Keys.ControlM, Keys.ControlJ)
 
 

@@ -98,7 +98,9 @@ class Desk:
             compactor=self.compactor,
             limits=limits,
             model=self.model,
-            tool_calls=ToolCalls(self.at_hand, self.toolbox, self.approver, self.screen),
+            tool_calls=ToolCalls(
+                self.at_hand, self.toolbox, self.approver, self.screen, cwd=str(cwd)
+            ),
             screen=self.screen,
             prepare=lambda talk: talk.change_instructions(
                 system_prompt(

@@ -41,6 +41,21 @@ def test_always_holds_for_the_tool_after_a_restart_and_nobody_is_asked_again(
     assert results(desk.talk) == ["hi\n", "hi\n"]
 
 
+def test_always_holds_in_the_directory_in_which_it_was_said(conversations, tmp_path):
+    (there := tmp_path / "there").mkdir()
+    ls = reply(call("bash", command="echo hi"))
+    with ScriptedServer([ls, reply("One."), ls, reply("Two."), ls, reply("Three.")]) as server:
+        desk = Desk(conversations, server, tmp_path, approver=Judge(Approval("always")))
+        asyncio.run(desk.say("go"))
+        elsewhere = reopened(desk, conversations, server, there, approver=Judge("Not here."))
+        asyncio.run(elsewhere.say("again"))
+        back = reopened(desk, conversations, server, tmp_path, approver=Judge())
+        asyncio.run(back.say("and back"))
+
+    assert elsewhere.approver.asked == ["$ echo hi"]
+    assert results(back.talk) == ["hi\n", "Not here.", "hi\n"]
+
+
 def test_always_this_command_holds_for_no_other(conversations, tmp_path):
     steps = [reply(call("bash", command=f"echo {word}")) for word in ("hi", "hi", "ho")]
     with ScriptedServer([*steps, reply("Done.")]) as server:

@@ -256,9 +256,10 @@ def test_a_snapshot_that_somebody_wrote_says_nothing(conversations):
 
 def test_a_log_that_was_cut_short_runs_nothing_again_unasked(conversations, tmp_path):
     """Whoever can cut a log of ours can make a call wait that has run: it is asked about."""
-    with ScriptedServer([reply("Done.")]) as server:
+    now = reply(call("bash", command="touch now"))
+    with ScriptedServer([now, reply("Done.")]) as server:
         opened = begun(conversations, asks("touch ran", "earlier"))
-        always(opened)
+        always(opened, cwd=str(tmp_path))
         opened.record(lambda talk: talk.append_tool_result("earlier", "ran"))
         opened.record(lambda talk: talk.append_answer(asks("touch ran", "again"), stop_reason="x"))
         judge = Judge("Not now.")
@@ -266,7 +267,13 @@ def test_a_log_that_was_cut_short_runs_nothing_again_unasked(conversations, tmp_
         asyncio.run(desk.goes_on())
 
     assert judge.asked == ["$ touch ran"]
-    assert not (tmp_path / "ran").exists()
+    assert [
+        result.text
+        for entry in desk.talk.messages()
+        for result in entry.view.tool_results
+        if result.tool_use_id == "again"
+    ] == ["Not now."]
+    assert (tmp_path / "now").exists()  # what is asked for now is allowed as ever
 
 
 # -- the key ---------------------------------------------------------------------------------------

@@ -196,6 +196,28 @@ def terminal():
         yield keyboard
 
 
+def test_a_terminal_that_hangs_up_stops():
+    async def answered():
+        with terminal() as keyboard:
+            answering = asyncio.ensure_future(AnswerKeys(WORDS, lambda: None).answer())
+            await asyncio.sleep(0)
+            keyboard.close()
+            return await asyncio.wait_for(answering, 10)
+
+    assert asyncio.run(answered()) == "stop"
+
+
+def test_what_cannot_be_waited_for_stops(tmp_path):
+    """As if the terminal had been taken away, and a file put in its place."""
+    (tmp_path / "file").write_text("y\n")
+    with (tmp_path / "file").open() as file, create_app_session(Vt100Input(file), DummyOutput()):
+
+        async def answered():
+            return await AnswerKeys(WORDS, lambda: None).answer()
+
+        assert asyncio.run(answered()) == "stop"
+
+
 def test_keys_of_before_the_question_are_thrown_away():
     """What was typed and is not read yet stands in the terminal's own queue."""
 
