@@ -26,7 +26,6 @@ _MARGIN: Final = 0.05
 """How much less chaotic than another one a reading has to be, to be certain."""
 _TELLING: Final = 10
 """How many wide characters tell a language."""
-_COHERENT: Final = 0.1
 
 
 class Text(NamedTuple):
@@ -135,7 +134,6 @@ def _legacy(data: bytes) -> Text:
             match
             for match in matches
             if readings[match.encoding] != readings[best.encoding]
-            and (best.coherence < _COHERENT or match.coherence > best.coherence / 2)
             and match.chaos < best.chaos + _MARGIN
         ]
         if not rivals:
@@ -164,8 +162,6 @@ def _is_plausible(text: str, encoding: str) -> bool:
             return kana * 10 < len(wide)
         case "euc_kr":
             return sum("\uac00" <= char <= "\ud7a3" for char in wide) * 2 > len(wide)
-        case "euc_jp":
-            return kana > 0
         case "cp932":
             return sum("\uff61" <= char <= "\uff9f" for char in wide) * 2 < len(wide)
         case _:

@@ -63,8 +63,6 @@ class Terminal:
         self._held = ""
         if "\x1b" in text[-_LONGEST_SEQUENCE:] and (end := _UNFINISHED.search(text)):
             text, self._held = text[: end.start()], text[end.start() :]
-            if len(self._held) > _LONGEST_SEQUENCE:
-                self._held = ""
         text = _DECORATION.sub("", text).replace("\r\n", "\n")
         if text.endswith("\r"):  # perhaps a newline follows
             text, self._held = text[:-1], "\r" + self._held

@@ -69,6 +69,13 @@ def test_an_image_whose_middle_is_lost_is_refused(read, kind):
         assert read(data[:middle] + b"\1" + data[middle + 1 :]).is_error
 
 
+def test_a_checksum_that_disagrees_is_damage(read):
+    data = bytearray(made("png"))
+    data[data.index(b"IEND") - 8] ^= 1  # of the last piece of the picture
+
+    assert "damaged" in read(bytes(data)).content
+
+
 def test_what_comes_after_the_end_does_no_harm(read):
     assert not read(made("jpeg") + b"\0 a trailer").is_error
 

@@ -50,12 +50,32 @@ def test_the_line_is_named():
         ("a\n    b = 1\n", "    b = 2", "not found"),
         ("def f():\n\treturn 1\n", "def f():\n    return 1", r"line 2 of the file is '\treturn 1'"),
         ("x\n", "   ", "not found"),
+        ("a\u00a0b\n", " ", "not found"),
+        ("x\n", "  \n", "not found"),
+        ("“cafe\u0301”\n", '"cafe', "not found"),
+        ("é“x\n", '\u0301"x', "not found"),
+        ("“ﬁ”x²\n", '"fi"x2', "not found"),
     ],
 )
 def test_what_differs_otherwise_is_told(text, old, message):
     with pytest.raises(NoMatchError) as error:
         match(text, old, "new")
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("plain", "likenesses"),
+    [
+        ("'", "‘’‚‛′"),
+        ('"', "“”„‟″"),
+        ("-", "‐‑‒–—―−"),
+        (" ", "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009"
+              "\u200a\u202f\u205f\u3000"),
+    ],
+)  # fmt: skip
+def test_these_look_alike(plain, likenesses):
+    for one in likenesses:
+        assert edited(f"a{one}b c", f"a{plain}b c", f"a{plain}b d") == f"a{one}b d"
 
 
 def test_an_exact_match_comes_first():

@@ -16,6 +16,7 @@ from contextlib import suppress
 import pytest
 
 from infrastructure.tools import TOOLS, replacing
+from infrastructure.tools.files import FileState
 
 NOBODY = 65534
 TOOL = {tool.name: tool for tool in TOOLS}
@@ -112,11 +113,13 @@ def test_another_owners_file_keeps_its_owner(file, edited):
     assert (file.read_text(), file.stat().st_uid) == ("new\n", owner)
 
 
-def test_all_names_of_a_file_are_kept(file, edited):
+@pytest.mark.parametrize("before", ["old\n", "old, and much longer\n" * 9])
+def test_all_names_of_a_file_are_kept(file, before):
     other = file.with_name("other")
     os.link(file, other)
+    file.write_text(before)
 
-    edited()
+    replacing.replace(FileState.now("a.txt", file.parent), b"new\n")
 
     assert other.read_text() == "new\n"
     assert other.samefile(file)
@@ -147,6 +150,22 @@ def test_attributes_that_cannot_be_given_to_another_file_are_kept(file, edited, 
     edited()
 
     assert (file.read_text(), os.getxattr(file, "user.colour")) == ("new\n", b"red")
+
+
+def test_attributes_that_the_new_file_has_of_itself_need_not_be_given(file, edited, monkeypatch):
+    """The system gives some (SELinux's label), which in a container nobody may set."""
+    inode = file.stat().st_ino
+
+    def refuse(*_arguments):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(replacing.os, "listxattr", lambda *_: ["security.selinux"], raising=False)
+    monkeypatch.setattr(replacing.os, "getxattr", lambda *_: b"label", raising=False)
+    monkeypatch.setattr(replacing.os, "setxattr", refuse, raising=False)
+    edited()
+
+    assert file.read_text() == "new\n"
+    assert file.stat().st_ino != inode  # it was replaced in one step
 
 
 SCRIPT = """
@@ -246,6 +265,32 @@ def test_what_breaks_off_in_place_is_put_back(file, edited, monkeypatch):
     assert said == f"No space left on device: {file}"
     assert file.read_text() == "old\n"
     assert names(file.parent) == ["a.txt", "other"]
+
+
+def test_a_link_that_has_taken_the_place_of_the_file_is_not_followed(file):
+    other = file.with_name("other")
+    other.write_text("theirs\n")
+    os.link(other, file.with_name("its other name"))
+    state = FileState.now("a.txt", file.parent)
+    file.unlink()
+    file.symlink_to(other)
+
+    with pytest.raises(OSError, match="symbolic links"):
+        replacing.replace(state, b"new\n")
+    assert other.read_text() == "theirs\n"
+
+
+def test_an_error_names_the_path_of_the_call_not_what_a_link_leads_to(file, monkeypatch):
+    link = file.with_name("link")
+    link.symlink_to(file)
+
+    def full(_descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(replacing.os, "fsync", full)
+    with pytest.raises(OSError, match="No space") as error:
+        replacing.replace(FileState.now("link", file.parent), b"new\n")
+    assert error.value.filename == str(link)
 
 
 def test_what_cannot_even_be_put_back_is_kept_in_a_copy(file, edited, monkeypatch):

@@ -58,6 +58,7 @@ def test_text_without_moves_is_as_it_was(text):
         ("50%\r100%\r\x1b[Kok\n", "ok\n"),
         ("a longer one\rshort       \n", "short\n"),
         ("下载中 1\r下载中 2\n", "下载中 2\n"),
+        ("下载\r\x1b[2C完\n", "下完\n"),
         ("a: 1\nb: 1\n\x1b[2A\x1b[2Ka: 2\n\x1b[2Kb: 2\n", "a: 2\nb: 2\n"),
         ("a\nb\n\x1b[A\x1b[J", "a\n"),
         ("match\x1b[m\x1b[K rest \n", "match rest \n"),
@@ -69,6 +70,26 @@ def test_text_without_moves_is_as_it_was(text):
 )  # fmt: skip
 def test_what_is_left_of_an_output(raw, text):
     assert shown(raw).rstrip(" ") == text.rstrip(" ")
+
+
+def test_what_is_above_a_cursor_that_went_up_far_can_still_be_written_over():
+    terminal = Terminal()
+
+    assert terminal.feed("\n" * 150 + "\x1b[999Aone") == ""
+    terminal.feed(" two")
+    assert terminal.rest().strip("\n") == "one two"
+
+
+def test_a_line_without_an_end_comes_out_all_the_same():
+    assert Terminal().feed("x" * 9_000) == "x" * 9_000
+
+
+def test_a_title_that_never_ends_costs_no_output():
+    terminal = Terminal()
+
+    assert "saved" in terminal.feed("\x1b]0;" + "x" * 9_000 + "\x1b") + terminal.feed(
+        "saved\n" * 200
+    )
 
 
 def test_three_thousand_frames_are_one_line_and_the_raw_bytes_are_kept(call, context):

@@ -1,7 +1,8 @@
+import asyncio
 import os
 import stat
 
-from infrastructure.tools import files
+from infrastructure.tools import TOOLS, files
 
 
 def mode(path):
@@ -32,7 +33,7 @@ def test_a_lone_surrogate_is_replaced(call, context):
 def test_a_new_file_has_the_usual_mode_and_an_old_one_keeps_its_own(call, context):
     script = context.cwd / "script"
     script.write_text("old")
-    script.chmod(0o750)
+    script.chmod(0o1750)
     usual = context.cwd / "usual"
     usual.touch()
 
@@ -40,8 +41,18 @@ def test_a_new_file_has_the_usual_mode_and_an_old_one_keeps_its_own(call, contex
     call("write", path="new", content="new")
 
     assert script.read_text() == "new"
-    assert mode(script) == 0o750
+    assert mode(script) == 0o1750
     assert mode(context.cwd / "new") == mode(usual)
+
+
+def test_a_person_is_shown_what_is_no_text_as_well(context):
+    (context.cwd / "a.bin").write_bytes(b"one\0\xfftwo")
+    write = next(tool for tool in TOOLS if tool.name == "write")
+
+    plan = asyncio.run(write.plan({"path": "a.bin", "content": "new"}, context))
+
+    assert (plan.change.before, plan.change.after) == ("one\0\ufffdtwo", "new")
+    assert plan.unseen.is_error
 
 
 def test_a_symbolic_link_stays_one(call, context):
