@@ -69,10 +69,9 @@ def test_what_differs_otherwise_is_told(text, old, message):
         ("'", "‘’‚‛′"),
         ('"', "“”„‟″"),
         ("-", "‐‑‒–—―−"),
-        (" ", "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009"
-              "\u200a\u202f\u205f\u3000"),
+        (" ", "\u00a0\u1680\u2000\u2004\u2009\u200a\u202f\u205f\u3000"),
     ],
-)  # fmt: skip
+)
 def test_these_look_alike(plain, likenesses):
     for one in likenesses:
         assert edited(f"a{one}b c", f"a{plain}b c", f"a{plain}b d") == f"a{one}b d"
