@@ -86,14 +86,13 @@ class AnswerKeys:
 
     @contextmanager
     def _continued(self) -> Iterator[None]:
-        """Forget, at the moment of it, what was typed while the program was stopped."""
+        """Have the question put again, without what was typed while the program was stopped."""
 
-        def forget(_number: int, _frame: object) -> None:
-            throw_away_input(self._source)
+        def put_again(_number: int, _frame: object) -> None:
             loop.call_soon_threadsafe(self._say, "again")
 
         loop = asyncio.get_running_loop()
-        before = signal.signal(signal.SIGCONT, forget)
+        before = signal.signal(signal.SIGCONT, put_again)
         try:
             yield
         finally:

@@ -31,7 +31,7 @@ def visible(line: str) -> str:
     Whatever Python does not count as printable is shown as its code: controls, bidi and zero-width
     characters, tags, private and unassigned ones, and all blanks but the space.
     """
-    line = _marked_at_the_end(plain(line.replace("\r", "␍")))
+    line = _marked_at_the_end(plain(line))
     line = _RUN.sub(_counted, line).replace("\t", _TAB)
     if line.isascii():
         return line

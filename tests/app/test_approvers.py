@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from app.approvers import DECLINED, NOBODY, AllowAll, RefuseAll, approval
 from app.driven import ProgramApprover, _RefusedError
 from app.ports import UNASKED, Approval, Proposal
+from domain.events import ApprovalDecided
 from domain.messages import ToolUseBlock
 from tests.app.doubles import Desk
 from tests.server import ScriptedServer, call, reply
@@ -91,6 +92,7 @@ class Saying:
         (Approval("reason"), False),
         (Approval("stop"), False),
         (Approval("unasked", command="x"), False),
+        (Approval("y", command="touch ran"), False),
         (Approval(None), False),
     ],
 )
@@ -100,6 +102,13 @@ def test_the_loop_runs_a_call_after_a_plain_yes_alone(conversations, tmp_path, s
         assert asyncio.run(desk.say("go")) == "done"
 
     assert (tmp_path / "ran").exists() == runs
+    if not runs:
+        decided = [
+            (event.decision, event.command)
+            for event in conversations.events_of(desk.talk.id)
+            if isinstance(event, ApprovalDecided)
+        ]
+        assert decided == [("no", None)]
 
 
 # -- a program -----------------------------------------------------------------------------------

@@ -180,6 +180,30 @@ def test_random_keys_allow_nothing_but_by_a_word(keys):
     assert answer in ("stop", "again", "other") or WORDS[keys.strip().lower()] == answer
 
 
+def test_where_a_cursor_is_is_nothing_that_was_typed():
+    assert answer_to("\x1b[24;80R") == "stop"  # when the terminal was closed; nothing was said
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x04", "\x1b"])
+def test_a_key_that_stops_does_so_at_once(monkeypatch, key):
+    """Also while a burst of others goes on and on."""
+    monkeypatch.setattr(answer_keys, "SECONDS_OF_SILENCE", 10_000)
+
+    async def answered():
+        with create_pipe_input() as source, create_app_session(source, DummyOutput()):
+            source.send_text(f"what was typed {key}")
+            return await asyncio.wait_for(AnswerKeys(WORDS, lambda: None).answer(), 10)
+
+    assert asyncio.run(answered()) == "stop"
+
+
+def test_ctrl_z_leaves_the_terminal_to_the_shell_and_the_question_is_put_again(monkeypatch):
+    left = []
+    monkeypatch.setattr(answer_keys, "suspend", lambda: left.append("to the shell"))
+
+    assert (answer_to("y\x1a"), left) == ("again", ["to the shell"])
+
+
 def test_a_terminal_that_is_gone_stops():
     assert answer_to() == "stop"
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from app.approvers import DECLINED
 from app.ports import Approval, Proposal
 from app.repl.approval import AskingApprover
+from app.repl.plain import cells
 from domain.messages import ToolUseBlock
 
 
@@ -113,21 +114,61 @@ def test_a_command_is_shown_whole(command, shown):
     assert shown in asked.seen[0]
 
 
-def test_a_line_that_is_too_wide_is_broken_and_says_so():
+@pytest.mark.parametrize("word", ["word", "wörd", "字"])
+def test_a_line_that_is_too_wide_is_broken_and_says_so(word):
+    command = " ".join(f"{word}{number}" for number in range(30))
     asked = Asked("yes", width=40)
-    asked.about(call(command=" ".join(f"word{number}" for number in range(20))))
+    asked.about(call(command=command))
     lines = [line for line in asked.seen[0].split("\n") if line.startswith(("  $", "  ↪"))]
 
     assert len(lines) > 2
-    assert all(len(line) < 40 for line in lines)
-    assert "".join(line[4:] for line in lines) == " ".join(f"word{n}" for n in range(20))
+    assert all(cells(line) < 40 for line in lines)
+    assert "".join(line[4:] for line in lines) == command
 
 
 def test_every_other_argument_is_shown_too():
     asked = Asked("yes")
-    asked.about(call(command="ls", timeout=3600, extra={"a": "\u200b"}))
+    asked.about(call(command="ls", timeout=3600, extra={"a": "\u200b"}, more="a\nrm x"))
 
-    assert '  $ ls\n  timeout: 3600\n  extra: {"a": "\\u200b"}\n' in asked.seen[0]
+    assert (
+        '  $ ls\n  timeout: 3600\n  extra: {"a": "\\u200b"}\n  more: a\n    rm x\n' in asked.seen[0]
+    )
+
+
+def test_of_a_change_every_argument_is_shown_that_the_change_does_not_show():
+    asked = Asked("no")
+    change = Changing("a", Path("/work/a"), None, "x\n")
+    asked.about(call("write", path="a", content="x\n", mode="4755"), change)
+
+    assert asked.seen[0].startswith("\nAllow write?\n  a\n  a new file\n  mode: 4755\n  1 +x\n")
+
+
+ALWAYS_ANSWERS = {
+    "y": "yes", "yes": "yes", "a": "always", "always": "always",
+    "n": "no", "no": "no", "r": "reason", "reason": "reason",
+}  # fmt: skip
+
+
+def test_these_words_are_answers_and_no_others():
+    command, change, long = Asked("no"), Asked("no"), Asked("no")
+    command.about(call(command="ls"))
+    change.about(call("write"), Changing("a", Path("/work/a"), None, "x\n"))
+    long.about(call("write"), Changing("a", Path("/work/a"), None, "x\n" * 300))
+
+    assert command.words == [{**ALWAYS_ANSWERS, "c": "command", "command": "command"}]
+    assert change.words == [ALWAYS_ANSWERS]
+    assert long.words == [{**ALWAYS_ANSWERS, "s": "all", "show": "all"}]
+
+
+def test_what_a_terminal_has_no_character_for_is_shown_as_its_code():
+    """A question mark in its place could be one that is meant."""
+    asked = Asked("yes")
+    with io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict") as file:
+        asked.console.file = file
+        asked.about(call(command="rm é"))
+        file.flush()
+
+        assert b"$ rm \\xe9\n" in file.buffer.getvalue()
 
 
 def test_the_tools_name_is_shown_as_it_is():
@@ -144,13 +185,32 @@ def test_what_went_off_the_screen_is_said():
     assert "all of it, 72 lines: scroll up" in asked.seen[0]
 
 
+@pytest.mark.parametrize(("lines", "is_said"), [(21, False), (22, True)])
+def test_what_just_fits_the_screen_has_not_gone(lines, is_said):
+    """With the line before it and the choices: 24 rows."""
+    asked = Asked("yes", height=24)
+    asked.about(call(command="\n".join(["true"] * lines)))
+
+    assert ("scroll up" in asked.seen[0]) == is_said
+
+
+@pytest.mark.parametrize(("height", "shown"), [(24, 24), (60, 48)])
+def test_of_a_long_file_as_much_is_shown_at_once_as_the_screen_has_room_for(height, shown):
+    asked = Asked("no", height=height)
+    asked.about(call("write"), Changing("a", Path("/work/a"), None, "x\n" * 300))
+
+    assert asked.seen[0].count("+x\n") == shown
+    assert f"… +{300 - shown} lines" in asked.seen[0]
+
+
 def test_of_a_long_file_nothing_counts_as_a_yes_before_all_of_it_was_shown():
     text = "".join(f"line {number}\n" for number in range(1, 301))
-    for yes in ("yes", "always"):
+    for yes, decision in (("yes", "yes"), ("always", "always"), ("command", "no"), ("x", "no")):
         asked = Asked(yes, yes)
 
         assert (
-            asked.about(call("write"), Changing("a", Path("/work/a"), None, text)).decision == yes
+            asked.about(call("write"), Changing("a", Path("/work/a"), None, text)).decision
+            == decision
         )
         first, second = asked.seen
         assert "[s]how all of it" in first
@@ -262,6 +322,7 @@ def test_of_a_long_file_what_changes_is_shown_and_not_all_of_it():
         ("link", "/work/real", ["through a link: the file is /work/real"]),
         ("/etc/passwd", "/etc/passwd", ["outside the directory /work"]),
         ("../x", "/x", ["outside the directory /work"]),
+        ("../work2/x", "/work2/x", ["outside the directory /work"]),
         ("./a.txt", "/work/a.txt", []),
         ("link", "/work/\u202ea\n\x1b[2J", ["through a link: the file is /work/\\u202ea␊␛[2J\n"]),
     ],
@@ -274,6 +335,22 @@ def test_the_file_that_is_really_written_is_named(path, target, named):
         any("through" in words for words in named),
         any("outside" in words for words in named),
     )
+
+
+def test_a_directory_that_is_a_link_is_where_it_leads(tmp_path):
+    (real := tmp_path / "real").mkdir()
+    (link := tmp_path / "link").symlink_to(real)
+    shown = shown_of("a", str(real / "a"), "a\n", "b\n", cwd=link)
+
+    assert f"the file is {real}/a" in shown.replace("\n↪ ", "")
+    assert "outside" not in shown
+
+
+def test_a_path_below_the_home_is_no_link(tmp_path):
+    shown = shown_of("~/a", str(tmp_path / "a"), "a\n", "b\n", cwd=tmp_path)
+
+    assert "link" not in shown
+    assert "outside" not in shown
 
 
 def test_the_directory_is_shown_as_it_is():
