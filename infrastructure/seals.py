@@ -43,7 +43,7 @@ class HomeSeals:
 
     def agrees(self, vouched_for: bytes, seal: str) -> bool:
         """Whether *seal* was made with this key, of exactly this. Looking makes no key."""
-        if not seal or not (self._key or self._found()):
+        if not (self._key or self._found()):
             return False
         return hmac.compare_digest(self.seal(vouched_for).encode(), seal.encode("utf-8", "replace"))
 

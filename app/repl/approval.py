@@ -31,8 +31,8 @@ if TYPE_CHECKING:
             """
 
 
-STOP, AGAIN, ALL = "stop", "again", "all"
-"""Answers that decide nothing: end the turn, put the question once more, show what is hidden."""
+STOP, AGAIN = "stop", "again"
+"""Answers that decide nothing: end the turn, put the question once more."""
 _SECONDS_FOR_AN_ESCAPE = 0.1
 _DECLINING = ("no", "reason", STOP)
 """All that counts before the call has been shown whole."""
@@ -84,7 +84,7 @@ class AskingApprover:
                 question.show()
                 continue
             question.answered(answer)
-            if answer in _DECLINING or (answer != ALL and question.is_shown_whole):
+            if answer in _DECLINING or question.is_shown_whole:
                 return answer
             question.show_all()
 

@@ -23,6 +23,7 @@ from domain import events
 from domain.conversation import NEVER_STARTED, Conversation
 from domain.events import ApprovalDecided
 from domain.messages import ToolUseBlock
+from domain.seals import sealed
 from infrastructure.jsonl import disk
 from infrastructure.seals import KEY_NAME, HomeSeals
 from infrastructure.tools.grep import Grep
@@ -296,7 +297,10 @@ def test_many_processes_that_begin_at_once_have_one_key(home):
     assert len({process.communicate()[0] for process in running}) == 1
 
 
-@pytest.mark.parametrize("kind", ["readable by others", "garbage", "link", "pipe", "short"])
+@pytest.mark.parametrize(
+    "kind",
+    ["readable by others", "readable by a group", "garbage", "link", "pipe", "short", "long"],
+)
 def test_a_key_that_cannot_be_believed_is_not_used_and_named(home, tmp_path, kind):
     seal = HomeSeals(home).seal(b"x")
     path = home / KEY_NAME
@@ -304,10 +308,14 @@ def test_a_key_that_cannot_be_believed_is_not_used_and_named(home, tmp_path, kin
     match kind:
         case "readable by others":
             path.chmod(0o644)
+        case "readable by a group":
+            path.chmod(0o640)
         case "garbage":
             path.write_bytes(b"\0" * 65)
         case "short":
-            path.write_bytes(text[:30])
+            path.write_bytes(text[:30] + b"\n")
+        case "long":
+            path.write_bytes(text + b"0")
         case "link":
             path.rename(tmp_path / "moved")
             path.symlink_to(tmp_path / "moved")
@@ -338,6 +346,70 @@ def test_a_file_system_without_links_has_a_key_all_the_same(home, monkeypatch):
 
     assert HomeSeals(home).agrees(b"x", seal)
     assert [path.name for path in home.iterdir()] == [KEY_NAME]
+    (home / KEY_NAME).write_text("another's, perhaps")
+    HomeSeals(home).seal(b"x")
+    assert (home / KEY_NAME).read_text() == "another's, perhaps"
+
+
+def test_a_key_is_whole_on_the_disk_before_it_has_its_name(home, monkeypatch):
+    """A half one would have to be deleted by hand."""
+    done = []
+    for name in ("write_all", "sync", "link"):
+        step = getattr(disk, name)
+        monkeypatch.setattr(
+            disk, name, lambda *args, name=name, step=step: (done.append(name), step(*args))
+        )
+
+    HomeSeals(home).seal(b"x")
+
+    assert done[:3] == ["write_all", "sync", "link"]
+
+
+@given(st.integers(0, 63), st.sampled_from(["", "0", "\ud800", "é", "\0"]))
+def test_a_seal_agrees_as_a_whole_or_not_at_all(tmp_path_factory, length, end):
+    seals = HomeSeals(tmp_path_factory.getbasetemp() / "one home")
+    seal = seals.seal(b"x")
+
+    assert seals.agrees(b"x", seal)
+    for other in (seal[:length] + end, seal + "0", seal.upper() + end):
+        assert other == seal or not seals.agrees(b"x", other)
+
+
+SEALS_MADE_BEFORE = (
+    (
+        events.Started(originator_id=b.ID, originator_version=1, timestamp=b.NOW, cwd="/work"),
+        "79b2dbb7c03c1196c7ade5953dd14bea069fab8902e7d2a23d7bc9b4933c00be",
+    ),
+    (
+        events.PromptQueued(originator_id=b.ID, originator_version=2, timestamp=b.NOW, text="go"),
+        "406582bbb569479e6d26309e70e0eef6414c1996242dd35c146118bf2ae185dc",
+    ),
+    (
+        ApprovalDecided(
+            originator_id=b.ID, originator_version=3, timestamp=b.NOW, tool_use_id="a", tool="bash",
+            decision="always", command="ls", cwd="/work",
+        ),
+        "6a43210ee244e0e9c43c92ec7ad653767a01709c2f420abc06bfa8e4b6319876",
+    ),
+    (
+        events.MessageAppended(
+            originator_id=b.ID, originator_version=4, timestamp=b.NOW, parent=None,
+            message=b.raw({"role": "assistant", "content": [b.tool_use("a", command="ls")]}),
+        ),
+        "344140b4300afc7a4caa771fe5a261e341b6fbdf1533f3206767cbea76152c2c",
+    ),
+)  # fmt: skip
+
+
+def test_what_was_sealed_by_an_earlier_version_counts(home):
+    """Else everybody would be asked again about everything, once they have the new one."""
+    home.mkdir()
+    (home / KEY_NAME).touch(0o600)
+    (home / KEY_NAME).write_text("0123456789abcdef" * 4 + "\n")
+    seals = HomeSeals(home)
+
+    for event, seal in SEALS_MADE_BEFORE:
+        assert sealed(event, seals).seal == seal, event.TOPIC
 
 
 def test_no_log_holds_the_key_and_no_reading_tool_shows_it(conversations, home):

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -12,6 +13,7 @@ from app.instructions import MOST_BYTES, context_files, left_out, project_root, 
 from app.settings import MOST_BYTES as MOST_SETTINGS
 from app.settings import left_out as left_out_settings
 from app.settings import talk_settings
+from infrastructure.safe_files import NotTrustedError, beginning, is_own, require_trusted, whole
 from tests.app.programs import Program
 from tests.app.repl.terminal import Person
 from tests.server import ScriptedServer, reply
@@ -44,6 +46,12 @@ def link_outside(path):
 def link_by_steps(path):
     (path.parent / "step").symlink_to("..")
     path.symlink_to("step/private")
+
+
+def link_to_a_neighbour(path):
+    (neighbour := path.parents[1] / f"{path.parent.name} of the user").mkdir()
+    (neighbour / "private").write_text(SECRET)
+    path.symlink_to(neighbour / "private")
 
 
 def link_to_the_environment(path):
@@ -88,6 +96,7 @@ def bound_socket(path):
 KINDS = [
     link_outside,
     link_by_steps,
+    link_to_a_neighbour,
     link_to_the_environment,
     pipe,
     device,
@@ -154,6 +163,37 @@ def test_links_inside_of_the_project_are_followed(project, home):
 
     assert [file.text for file in context_files(home, str(project / "src"))] == ["be kind"] * 2
     assert left_out(home, str(project / "src")) == []
+
+
+def test_a_project_that_is_reached_by_a_link_is_the_same(project, home):
+    (project / "AGENTS.md").write_text("be kind")
+    (by_link := project.parent / "by a link").symlink_to(project)
+
+    assert [file.text for file in context_files(home, str(by_link / "src"))] == ["be kind"]
+
+
+@needs_root
+def test_a_file_of_ones_own_counts_in_a_folder_of_somebody_else(project):
+    (project / "prompt.md").write_text("mine")
+    give_away(project)
+
+    require_trusted(project / "prompt.md", project)
+
+
+@pytest.mark.parametrize(("owner", "is_ours"), [(0, True), (1000, True), (STRANGER, False)])
+def test_what_is_the_users_or_roots_counts(monkeypatch, owner, is_ours):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+    assert is_own(SimpleNamespace(st_uid=owner)) == is_ours
+
+
+def test_no_more_is_read_of_a_file_than_was_asked_for(tmp_path):
+    (tmp_path / "file").write_bytes(b"x" * 100)
+
+    assert beginning(tmp_path / "file", 10) == (b"x" * 10, 100)
+    assert whole(tmp_path / "file", 100) == b"x" * 100
+    with pytest.raises(NotTrustedError, match="larger than 99 bytes"):
+        whole(tmp_path / "file", 99)
 
 
 def test_what_a_user_links_into_their_home_is_theirs(project, home):

@@ -1,8 +1,10 @@
 """A store that was copied in: nothing in it makes Leftfold touch, or wait for, anything else."""
 
+import errno
 import os
 import socket
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from app.cli import leftfold
 from app.errors import AppError
 from app.repl.prompt import PrivateHistory
 from infrastructure.errors import LeaseHeldError, StoreError
+from infrastructure.jsonl import disk
 from infrastructure.jsonl.locks import Lease
 from infrastructure.jsonl.recorders import JSONLTrackingRecorder
 from infrastructure.tools.output import MAX_BYTES, ToolContext, capped
@@ -163,6 +166,77 @@ def test_a_folder_of_the_store_that_leads_elsewhere_is_not_followed(folder, outs
     assert any(place in complaint for complaint in complaints) or place == ".snapshots"
     with Conversations({"LEFTFOLD_STORE": str(folder)}) as app:
         assert len(app.get(ids[1]).entries) == 6
+
+
+def stored(app, conversation_id):
+    """The next event of a conversation, as the library hands it to a recorder."""
+    last = max(
+        app.recorder.select_events(conversation_id), key=lambda each: each.originator_version
+    )
+    return replace(last, originator_version=last.originator_version + 1)
+
+
+def contents(path):
+    return {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("place", FOLDERS)
+def test_a_folder_of_a_store_that_stands_elsewhere_is_not_used_there(folder, tmp_path, ids, place):
+    """With everything in it that this store would look for."""
+    with Conversations({"LEFTFOLD_STORE": str(folder)}) as app:
+        app.keep_snapshot(app.get(ids[0]))
+        Lease.acquire(folder, ids[0]).release()
+        app.recorder.select_notifications(1, 10)
+        app.store.trash(workload.fill(folder, 2))
+    (folder / place).rename(tmp_path / "elsewhere")
+    (folder / place).symlink_to(tmp_path / "elsewhere")
+    before = contents(tmp_path / "elsewhere")
+    assert before
+
+    checked = CliRunner().invoke(leftfold, ["verify"]).output
+    complaints = use(folder, ids[0])
+
+    assert contents(tmp_path / "elsewhere") == before
+    assert any(place in complaint for complaint in complaints)
+    assert (".index is no folder" in checked) == (place == ".index")
+
+
+@pytest.mark.parametrize("kind", [link, dangling_link, pipe, file_of_somebody_else])
+def test_nothing_is_appended_to_what_took_the_place_of_a_log(folder, outside, ids, kind):
+    """Nobody has read it, so nobody has noticed."""
+    path = folder / f"{ids[0]}.jsonl"
+    with Conversations({"LEFTFOLD_STORE": str(folder)}) as app:
+        event = stored(app, ids[0])
+    kind(clear(path) or path, outside)
+    size = os.lstat(path).st_size
+
+    with Conversations({"LEFTFOLD_STORE": str(folder)}) as app, pytest.raises(PersistenceError):
+        app.recorder.insert_events([event])
+
+    assert unharmed(outside)
+    assert os.lstat(path).st_size == size
+
+
+def test_only_what_is_all_holes_is_too_large(folder, ids, monkeypatch):
+    monkeypatch.setattr(disk, "_LARGE", 0)
+
+    with Conversations({"LEFTFOLD_STORE": str(folder)}) as app:
+        assert len(app.get(ids[0]).entries) == 6
+
+
+def test_a_link_is_one_also_where_the_system_calls_it_otherwise(folder, ids, monkeypatch):
+    """FreeBSD says EMLINK."""
+
+    class Other:
+        def __getattr__(self, name):
+            return getattr(os, name)
+
+        def open(self, path, flags, mode=0o777):
+            raise OSError(errno.EMLINK, "Too many links")
+
+    monkeypatch.setattr(disk, "os", Other())
+    with pytest.raises(disk.NotOurFileError, match="symbolic link"):
+        disk.open_read(folder / f"{ids[0]}.jsonl")
 
 
 @pytest.mark.parametrize("kind", KINDS)
