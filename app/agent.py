@@ -84,6 +84,7 @@ class Agent:
         self._limits = limits
         self._requests: Requests | None = None
         self._lost: JsonObject = {}
+        self._sent = 0
 
     async def run_turn(self, prompt: str, attachments: Sequence[JsonObject] = ()) -> str:
         """Say what is queued, then *prompt* with *attachments*; work until it is done.
@@ -144,10 +145,9 @@ class Agent:
         return self._end_turn("done", first)
 
     async def _work(self, first: Version) -> None:
-        spending = Spending(self._limits, first)
+        spending = Spending(self._limits, first, self._all_sent)
         while True:
-            spending.ask(self._at_hand.conversation, added(self._lost, self.compactor.unrecorded))
-            answer = await self._ask_in_room()
+            answer = await self._ask_in_room(spending)
             calls = self._at_hand.conversation.open_calls()
             if calls and _is_cut_off(answer):
                 # An input that may be cut off is never run (facts.md, trap 2; case A17).
@@ -203,11 +203,18 @@ class Agent:
         self._screen.streamed(retry)
         return True
 
-    async def _ask_in_room(self) -> Answer:
+    @property
+    def _all_sent(self) -> int:
+        """How many requests have gone out, whatever came of them."""
+        return self._sent + self.compactor.requests
+
+    async def _ask_in_room(self, spending: Spending) -> Answer:
         """Ask, in a context that fits; what the server refuses is changed, and asked again."""
         await self.compactor.make_room()
         refusals = Refusals(self._at_hand, self.compactor, self._screen)
         while True:
+            lost = added(self._lost, self.compactor.unrecorded)
+            spending.ask(self._at_hand.conversation, lost, self._all_sent)
             try:
                 return await self._ask()
             except ModelError as problem:
@@ -256,9 +263,11 @@ class Agent:
                 anywhere=True,  # it hangs from what it answers
             )
 
+        self._sent += 1
         try:
             async for event in self._model.stream(request):
                 if event["type"] == "retry":  # what came of the attempt before is void
+                    self._sent += 1
                     self._lost, answer = added(self._lost, answer.usage), Answer()
                 answer.apply(event)
                 self._screen.streamed(event)

@@ -64,6 +64,11 @@ class Compactor:
     def unrecorded(self, usage: JsonObject) -> None:
         self._summaries.unrecorded = usage
 
+    @property
+    def requests(self) -> int:
+        """How many requests for summaries have gone out, whatever came of them."""
+        return self._summaries.requests
+
     def is_needed(self) -> bool:
         """Whether the next request would not leave room for its answer."""
         talk = self._at_hand.conversation

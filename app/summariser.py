@@ -39,6 +39,7 @@ class Summariser:
 
     Attributes:
         unrecorded: What summaries have used, good or not, that no event accounts for yet.
+        requests: How many have gone out, whatever came of them.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Summariser:
         self._window = window
         self._learn = learn
         self.unrecorded: JsonObject = {}
+        self.requests = 0
 
     async def summarise(
         self, talk: Conversation, subject: Subject, *, focus: str, may_be_whole: bool = True
@@ -117,9 +119,11 @@ class Summariser:
     async def _ask(self, request: JsonObject) -> str:
         """Return the summary that the model writes; refuse one that is cut off, empty or a call."""
         answer = Answer()
+        self.requests += 1
         try:
             async for event in self._model.stream(request):
                 if event["type"] == "retry":  # the summary itself is not for the screen
+                    self.requests += 1
                     self._screen.streamed(event)
                     self.unrecorded, answer = added(self.unrecorded, answer.usage), Answer()
                 answer.apply(event)

@@ -43,30 +43,31 @@ DEFAULT_LIMITS = TurnLimits()
 
 
 class Spending:
-    """What a turn, which begins with version *first*, has spent so far."""
+    """What a turn has spent so far: it began with version *first*, after so many *requests*."""
 
-    def __init__(self, limits: TurnLimits, first: Version) -> None:
+    def __init__(self, limits: TurnLimits, first: Version, requests: int) -> None:
         self._limits = limits
         self._first = first
-        self._requests = 0
+        self._requests = requests
         self._seen: set[bytes] = set()
         self._rounds_without_news = 0
         self._times: Counter[str] = Counter()
 
-    def ask(self, talk: Conversation, lost: JsonObject) -> None:
-        """Count one more request; *lost* is what attempts without an answer have used.
+    def ask(self, talk: Conversation, lost: JsonObject, requests: int) -> None:
+        """Let one more request go out; *lost* is what attempts without an answer have used.
+
+        So many *requests* have gone out, those refused, sent again and for summaries among them.
 
         Raises:
             ModelError: the turn has spent what it may.
         """
-        most = self._limits.max_requests
-        if self._requests >= most:
+        made = requests - self._requests
+        if made >= self._limits.max_requests:
             message = _(
                 "this turn has made {count} requests, as many as one may: say `go on`, or raise "
                 "the setting max_requests"
-            ).format(count=most)
+            ).format(count=made)
             raise ModelError(message, kind="request_limit")
-        self._requests += 1
         spent = self._cost(talk, lost)
         if spent >= self._limits.max_cost:
             message = _(

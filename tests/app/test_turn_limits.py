@@ -90,6 +90,34 @@ def test_a_turn_makes_no_more_requests_than_it_may(conversations, tmp_path):
     assert len(results(desk)) == 4
 
 
+@pytest.mark.parametrize("most", [1, 2, 3, 4])
+def test_requests_that_are_refused_and_those_for_summaries_count(conversations, tmp_path, most):
+    """An endless loop of refusals, retries and summaries was no request to the limit."""
+    full = refuse(400, "prompt is too long: 30000 tokens > 20000 maximum")
+    answers = [full, reply("## Goal\nAll."), reply(call("bash", command="true")), reply("Done.")]
+    desk, outcome, requests = run(
+        conversations,
+        tmp_path,
+        [reply(LONG), reply(LONG), *answers],
+        *[LONG, LONG, "go"],
+        limits=TurnLimits(max_requests=most),
+    )
+
+    assert len(requests) - 2 == min(max(most, 2), len(answers))  # a summary is not left half done
+    assert (outcome, most) in [("failed", most), ("done", 4)]
+    assert outcome == "done" or error(desk).type == "request_limit"
+
+
+def test_attempts_count(conversations, tmp_path):
+    steps = [refuse(529), refuse(529), reply(call("bash", command="true")), reply("Done.")]
+    with ScriptedServer(steps) as server:
+        desk = Desk(conversations, server, tmp_path, limits=TurnLimits(max_requests=3))
+        desk.model._max_retries = 3
+        outcome = asyncio.run(desk.say("go"))
+
+    assert (outcome, error(desk).type, len(server.requests)) == ("failed", "request_limit", 3)
+
+
 def test_each_turn_has_its_own_limit(conversations, tmp_path):
     steps = [reply("One."), reply("Two."), reply("Three.")]
     _, outcome, _ = run(
