@@ -14,11 +14,18 @@ from urllib.parse import quote
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_NAMES = re.compile(
-    r"key(?!board|map|chain)|token|secret|passw|passphrase|credential|_auth\b|authorization|"
-    r"cookie|custom_headers|signing|private",
-    re.IGNORECASE,
+_OF_KEYS = (
+    "access|account|admin|anthropic|api|app|auth|aws|azure|claude|client|deploy|encryption|gemini|"
+    "github|gitlab|google|gpg|groq|host|license|master|mistral|my|openai|pgp|private|pub|public|"
+    "secret|server|service|session|shared|signing|ssh|storage|stripe|user|x"
 )
+"""What is written together with "key". Other words that end so name none: monkey, turkey."""
+_SECRET_WORD = re.compile(
+    rf"(?:{_OF_KEYS})*keys?|\w*(?:token|secrets?|passw\w*|passphrase|credentials?|cookies?)"
+    r"|(?:db|ftp|my|pg|root|smtp|user)?pass|authorization|signing|private"
+)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_OTHER_SECRET = re.compile(r"_auth$|custom_?headers", re.IGNORECASE)
 _NO_SECRETS = re.compile(r"_file$|_path$|_dir$|tokens|tokenizers|_url$|_sock$", re.IGNORECASE)
 
 _SHORTEST = 6
@@ -51,12 +58,16 @@ _QUERY = re.compile(r"([?&;](\w[\w.-]*)=)([^&\s'\"<>#;]+)")
 
 def is_secret(name: str) -> bool:
     """Whether the environment variable *name* holds a secret, or a program would think so."""
-    return _NAMES.search(name) is not None and _NO_SECRETS.search(name) is None
+    return names_secret(name) and _NO_SECRETS.search(name) is None
 
 
 def names_secret(name: str) -> bool:
-    """Whether *name* speaks of a secret, be it only of the place where one is."""
-    return _NAMES.search(name) is not None
+    """Whether *name* speaks of a secret, be it only of the place where one is.
+
+    That is for whole words: between underscores, hyphens, digits and the humps of camelCase.
+    """
+    words = (word.lower() for word in _WORD.findall(name))
+    return any(map(_SECRET_WORD.fullmatch, words)) or _OTHER_SECRET.search(name) is not None
 
 
 def redacted(text: str) -> str:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from app.errors import explanation, name_of, traceback_of
 from infrastructure.errors import ModelError, StoreError
-from infrastructure.secrets import is_secret, redacted
+from infrastructure.secrets import is_secret, names_secret, redacted
 
 KEY = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
 PLAIN = "Zq8vT3nWx7LmB2kR5yJ9"
@@ -84,16 +84,37 @@ def test_every_way_in_which_an_error_is_told_passes_the_gate(wrap):
     assert "Traceback" in told[2]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "ANTHROPIC_CUSTOM_HEADERS", "DB_PASSWORD"],
-)
+_CREDENTIALS = """
+ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN ANTHROPIC_CUSTOM_HEADERS AWS_ACCESS_KEY_ID
+AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN AWS_BEARER_TOKEN_BEDROCK AZURE_CLIENT_SECRET
+AZURE_STORAGE_KEY GOOGLE_API_KEY GEMINI_API_KEY OPENAI_API_KEY OPENAI_KEY OPENAIKEY GITHUB_TOKEN
+GH_TOKEN NPM_TOKEN NPM_CONFIG__AUTH PYPI_TOKEN HF_TOKEN DATABASE_PASSWORD PGPASSWORD DB_PASS
+MYSQL_ROOT_PASSWORD SSH_PASSPHRASE APIKEY MYAPIKEY API_KEYS TS_AUTHKEY SLACK_SIGNING_SECRET
+SESSION_COOKIE CIPHER_KEY STRIPE_SECRET_KEY VAULT_TOKEN GOOGLE_CREDENTIALS JWT_PRIVATE_KEY
+PROXY_AUTHORIZATION ENCRYPTION_KEY KEY TOKEN PASSWORD SECRET KEY2 api-key apikey accessToken
+clientSecret APIKey x-api-key access_token
+"""
+_WORDS = """
+MONKEY TURKEY HOCKEY DONKEY WHISKEY HOTKEY JOCKEY KEYBOARD KEYMAP KEYCHAIN KEYSTROKES XKEYSYMDB
+COMPASS BYPASS PASSAGE PASSIVE SECRETARY TOKENIZER TOKENIZERS_PARALLELISM MAX_TOKENS PRIVATEER
+AUTHOR PATH HOME COOKIECUTTER_CONFIG MonkeyBusiness
+"""
+CREDENTIALS, WORDS = _CREDENTIALS.split(), _WORDS.split()
+BORDERS = st.sampled_from(["_", "-", ".", "__", "_2_"])
+
+
+@pytest.mark.parametrize("name", CREDENTIALS)
 def test_a_name_that_speaks_of_a_secret_is_one(name):
     assert is_secret(name)
 
 
-@pytest.mark.parametrize(
-    "name", ["ANTHROPIC_IDENTITY_TOKEN_FILE", "TOKENIZERS_PARALLELISM", "KEYBOARD", "PATH", "HOME"]
-)
-def test_the_place_of_a_secret_and_other_names_are_none(name):
+@pytest.mark.parametrize("name", [*WORDS, "ANTHROPIC_IDENTITY_TOKEN_FILE"])
+def test_the_place_of_a_secret_and_other_words_are_none(name):
     assert not is_secret(name)
+
+
+@given(st.lists(st.sampled_from(WORDS[:-7]), max_size=3), st.sampled_from(CREDENTIALS), BORDERS)
+def test_a_word_counts_wherever_it_stands_and_a_part_of_one_nowhere(words, credential, border):
+    assert names_secret(border.join([credential, *words]))
+    assert names_secret(border.join([credential.lower(), "x"]))
+    assert not names_secret(border.join(words))
