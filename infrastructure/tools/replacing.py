@@ -31,13 +31,16 @@ _CANNOT_RENAME: Final = {
     errno.EROFS,
     errno.EXDEV,
 }
+_CANNOT_LINK: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+"""What file systems without links say (FAT, some network and container ones)."""
 
 
 def replace(old: FileState, data: bytes) -> None:
     """Write *data* over *old*; parents are created. Nobody else may be writing it here.
 
     Raises:
-        ToolError: It broke off, and the old content could not be put back; a copy is named.
+        ToolError: Somebody else has made it meanwhile; or it broke off, and the old content could
+            not be put back: a copy is named.
         OSError: It cannot be written, and is as it was; the error names the path of the call.
     """
     try:
@@ -48,6 +51,10 @@ def replace(old: FileState, data: bytes) -> None:
         before = old.target.stat()
         if before.st_nlink > 1 or not _renamed(old.target, data, before):
             _write_in_place(old.target, old.data, data)
+    except FileExistsError as error:
+        raise ToolError(
+            f"{old.path} was made by somebody else meanwhile; read it first."
+        ) from error
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(old.path)) from error
 
@@ -74,10 +81,28 @@ def _rename_over(target: Path, data: bytes, before: os.stat_result | None) -> No
             file.write(data)
             file.flush()
             os.fsync(descriptor)
-        temporary.replace(target)
-    except BaseException:
+        if before is not None or not _linked(temporary, target):
+            temporary.replace(target)
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
+
+
+def _linked(temporary: Path, target: Path) -> bool:
+    """Give a new file the name *target*, which only a link never takes from another file.
+
+    False where there are no links: then the name is reserved, and the file may be moved to it.
+
+    Raises:
+        FileExistsError: somebody has made that file meanwhile.
+    """
+    try:
+        os.link(temporary, target)
+    except OSError as error:
+        if error.errno not in _CANNOT_LINK:
+            raise
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        return False
+    return True
 
 
 def _take_over(descriptor: int, target: Path, before: os.stat_result) -> None:

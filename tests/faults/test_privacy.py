@@ -109,6 +109,7 @@ MADE = {
     "infrastructure/safe_files.py beginning: os.open": "only reads",
     "infrastructure/tools/files.py open_regular: os.open": "only reads",
     "infrastructure/tools/replacing.py _copy_of: tempfile.mkstemp": "a copy for a crash, 0600",
+    "infrastructure/tools/replacing.py _linked: os.open": "the user's new file, as the umask says",
     "infrastructure/tools/replacing.py _rename_over: os.open": "the user's files, as the umask says",
     "infrastructure/tools/replacing.py _write_in_place: os.open": "the user's files, which are there",
     "infrastructure/tools/replacing.py replace: mkdir": "the user's folders, as the umask says",

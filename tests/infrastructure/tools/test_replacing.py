@@ -5,6 +5,7 @@ Real files. What a user without rights may do is done by a child that has none.
 
 import asyncio
 import concurrent.futures.thread  # noqa: F401 - a child without rights may not find it any more
+import errno
 import os
 import shutil
 import stat
@@ -15,6 +16,7 @@ from contextlib import suppress
 
 import pytest
 
+from infrastructure.errors import ToolError
 from infrastructure.tools import TOOLS, replacing
 from infrastructure.tools.files import FileState
 
@@ -291,6 +293,49 @@ def test_an_error_names_the_path_of_the_call_not_what_a_link_leads_to(file, monk
     with pytest.raises(OSError, match="No space") as error:
         replacing.replace(FileState.now("link", file.parent), b"new\n")
     assert error.value.filename == str(link)
+
+
+def no_links(*_arguments):
+    raise OSError(errno.EPERM, "Operation not permitted")
+
+
+@pytest.mark.parametrize("link", [os.link, no_links])
+@pytest.mark.parametrize("theirs", ["file", "folder", "link", "dangling link"])
+def test_a_file_that_somebody_made_in_the_same_moment_is_not_replaced(
+    folder, monkeypatch, link, theirs
+):
+    monkeypatch.setattr(replacing.os, "link", link)
+    new = folder / "new.txt"
+    state = FileState.now("new.txt", folder)
+    (folder / "other").write_text("theirs\n")
+    if theirs == "file":
+        new.write_text("theirs\n")
+    elif theirs == "folder":
+        new.mkdir()
+    else:
+        new.symlink_to("other" if theirs == "link" else "nowhere")
+    before = (new.lstat().st_ino, names(folder))
+
+    with pytest.raises(ToolError, match="was made by somebody else meanwhile"):
+        replacing.replace(state, b"ours\n")
+
+    assert (new.lstat().st_ino, names(folder)) == before
+    assert (folder / "other").read_text() == "theirs\n"
+
+
+@pytest.mark.parametrize("link", [os.link, no_links])
+def test_a_new_file_has_one_name_and_the_mode_of_the_umask(folder, monkeypatch, link):
+    monkeypatch.setattr(replacing.os, "link", link)
+    umask = os.umask(0o027)
+    try:
+        replacing.replace(FileState.now("deep/new.txt", folder), b"ours\n")
+    finally:
+        os.umask(umask)
+
+    made = folder / "deep" / "new.txt"
+    assert (made.read_bytes(), made.stat().st_nlink) == (b"ours\n", 1)
+    assert stat.S_IMODE(made.stat().st_mode) == 0o640
+    assert names(made.parent) == ["new.txt"]
 
 
 def test_what_cannot_even_be_put_back_is_kept_in_a_copy(file, edited, monkeypatch):
