@@ -382,7 +382,9 @@ class Repl:
             self.stop()
 
     def _take_leave(self) -> None:
-        """Say how to come back, if there is anything to come back to."""
+        """Keep what was not sent; say how to come back, if there is anything to come back to."""
+        for text in (*self.meanwhile.unsent(), self._offered):
+            self.context.prompts.keep(text)
         try:
             talk = self.recorded()
         except Exception as error:

@@ -156,6 +156,10 @@ class Meanwhile:
         ahead, self._ahead = self._ahead, ""
         return ahead
 
+    def unsent(self) -> list[str]:
+        """Return, in the end, what is in no log: the commands that wait, the unfinished line."""
+        return [*(one.text for one in self._waiting if one.version is None), self.draft()]
+
     def move(self, before: OpenConversation) -> None:
         """Queue in the conversation at hand what was queued in the one *before* it."""
         waiting, self._waiting = self._waiting, []

@@ -67,6 +67,9 @@ class Prompts(Protocol):
     async def read(self, default: str = "") -> str | None:
         """Return the next prompt, offering *default* for editing; None to leave."""
 
+    def keep(self, text: str) -> None:
+        """Take *text*, which was typed and cannot be sent any more, among the earlier prompts."""
+
 
 def prompts(
     history_file: Path | None,
@@ -151,13 +154,22 @@ class TerminalPrompts:
         if is_dumb_terminal():  # prompt_toolkit shows no default there, and calls no pre_run
             self._session.message = PROMPT + plain(default)
             self._begin()
+        text = None
         try:
             text = await self._session.prompt_async(
                 default=default, handle_sigint=False, pre_run=self._begin
             )
         except (EOFError, KeyboardInterrupt, OSError):
             return None
+        finally:
+            if text is None:  # a person leaves on an empty line: the terminal has gone
+                self.keep(self._session.default_buffer.text)
         return valid(self._pastes.expanded(text))
+
+    def keep(self, text: str) -> None:
+        """Take *text*, which was typed and cannot be sent any more, among the earlier prompts."""
+        if text.strip():
+            self._session.history.append_string(text)
 
     def _begin(self) -> None:
         self._began, self._has_pasted = monotonic(), False
@@ -335,6 +347,9 @@ class LinePrompts:
             return None
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line.removesuffix(b"\r").decode("utf-8", "replace")
+
+    def keep(self, text: str) -> None:
+        """Forget *text*: its sender has it."""
 
     async def _until_readable(self) -> None:
         """Wait without a thread, so that nothing holds up the end of the program."""

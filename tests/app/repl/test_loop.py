@@ -5,6 +5,7 @@ import io
 import os
 import re
 import signal
+from contextlib import contextmanager
 
 import pytest
 from eventsourcing.persistence import OperationalError
@@ -27,6 +28,7 @@ class Prompts:
 
     def __init__(self, *given, is_interactive=True):
         self.given, self.offered, self.is_interactive = list(given), [], is_interactive
+        self.kept = []
 
     async def read(self, default=""):
         self.offered.append(default)
@@ -34,6 +36,9 @@ class Prompts:
             return None
         prompt = self.given.pop(0)
         return await prompt() if callable(prompt) else prompt
+
+    def keep(self, text):
+        self.kept += [text] if text else []
 
 
 class Echo:
@@ -263,6 +268,33 @@ def test_being_told_to_end_ends_with_everything_recorded(desk, number, expected)
 
     assert code == expected
     assert events[-1].outcome == "interrupted"
+
+
+def test_what_was_typed_and_not_sent_when_the_terminal_closed_is_kept(desk):
+    class Line:
+        text = ""
+        typist = None
+
+        @contextmanager
+        def reading(self, typist):
+            self.typist = typist
+            yield
+
+        def take(self):
+            text, self.text = self.text, ""
+            return text
+
+    line = Line()
+
+    async def hang_up(_prompt):
+        line.typist.entered("/model x")
+        line.text = "half a prom"
+        send(signal.SIGHUP)
+        await asyncio.sleep(60)
+
+    _, _, prompts, _, _ = desk("go", then=hang_up, line=line)
+
+    assert prompts.kept == ["/model x", "half a prom"]
 
 
 def test_being_told_to_end_at_the_prompt_ends(desk):

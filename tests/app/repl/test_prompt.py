@@ -200,6 +200,23 @@ def test_history_is_private_and_made_when_something_is_typed(tmp_path):
     assert typed("\x1b[A\r", history=path) == "first"
 
 
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_a_line_that_cannot_be_sent_any_more_is_the_newest_of_the_earlier_ones(tmp_path, is_closed):
+    async def leave():
+        with create_pipe_input() as source:
+            prompts = TerminalPrompts(tmp_path / "history", source=source, output=DummyOutput())
+            reading = asyncio.ensure_future(prompts.read("half a "))
+            source.send_text("prompt" + "\x1b[A" * is_closed)  # ↑: there is no earlier one
+            while "prompt" not in prompts._session.default_buffer.text:
+                await asyncio.sleep(0)
+            source.close() if is_closed else reading.cancel()
+            await asyncio.wait({reading}, timeout=10)
+
+    asyncio.run(leave())
+
+    assert typed("\x1b[A\r", history=tmp_path / "history") == "half a prompt"
+
+
 def test_a_home_that_cannot_be_written_costs_only_the_history(tmp_path):
     (tmp_path / "file").write_text("")
 
