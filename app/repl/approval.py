@@ -103,12 +103,13 @@ async def ask_why_at_terminal() -> str | None:
         asyncio.CancelledError: the person stopped the turn instead (Ctrl+C, Ctrl+D).
     """
     from prompt_toolkit.key_binding import KeyBindings  # noqa: PLC0415
-    from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415
+
+    from app.repl.line_session import LineSession  # noqa: PLC0415
 
     keys = KeyBindings()
     keys.add("escape")(lambda event: event.app.exit(result=None))
     message = _("Why not? (Enter: refuse · Esc: back · Ctrl+C: stop) ")
-    session: PromptSession[str | None] = PromptSession(message, key_bindings=keys)
+    session: LineSession[str | None] = LineSession(message, key_bindings=keys)
     session.app.timeoutlen = session.app.ttimeoutlen = _SECONDS_FOR_AN_ESCAPE
     try:
         return await session.prompt_async(handle_sigint=False)

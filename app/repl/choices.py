@@ -16,11 +16,10 @@ async def choose(repl: Repl, question: str, words: Sequence[str], default: str) 
     Everything else, also Ctrl+C and the end of the input, is the *default*. What was typed before
     the question is no answer to it.
     """
-    from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415 - only here
-
+    from app.repl.line_session import LineSession  # noqa: PLC0415 - only here
     from app.repl.typed_ahead import throw_away_input  # noqa: PLC0415
 
-    session: PromptSession[str] = PromptSession(f"{question} ({', '.join(words)}) [{default}]: ")
+    session: LineSession[str] = LineSession(f"{question} ({', '.join(words)}) [{default}]: ")
     with repl.meanwhile.paused():
         throw_away_input(session.app.input)
         try:

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 import click
-from prompt_toolkit import PromptSession, search
+from prompt_toolkit import search
 from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
@@ -27,12 +27,12 @@ from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.utils import is_dumb_terminal
 
 from app.i18n import _
 from app.repl.colours import prompt_style
 from app.repl.completion import is_completable
 from app.repl.history import PrivateHistory
+from app.repl.line_session import LineSession
 from app.repl.pastes import Pastes, pasted_text
 from app.repl.plain import plain
 from app.repl.suspending import suspend
@@ -124,7 +124,7 @@ class TerminalPrompts:
         history: History = InMemoryHistory()
         if history_file is not None:
             history = PrivateHistory(history_file, self._pastes.expanded)
-        self._session: PromptSession[str] = PromptSession(
+        self._session: LineSession[str] = LineSession(
             PROMPT,
             multiline=True,
             prompt_continuation=_continuation,
@@ -151,9 +151,6 @@ class TerminalPrompts:
         """Return what the person typed; None if they leave."""
         self._leaves_until = 0.0
         self._pastes.forget()
-        if is_dumb_terminal():  # prompt_toolkit shows no default there, and calls no pre_run
-            self._session.message = PROMPT + plain(default)
-            self._begin()
         text = None
         try:
             text = await self._session.prompt_async(
@@ -195,9 +192,8 @@ class TerminalPrompts:
         keys.add("c-z")(self._suspend)
         keys.add("c-x", "c-e", filter=emacs_mode & ~has_selection)(self._edit)
         keys.add("v", filter=vi_navigation_mode)(self._edit)
-        # Eager: on a dumb terminal prompt_toolkit's own keys come after ours. A search it ends.
-        keys.add("c-c", eager=True, filter=~is_searching)(self._clear_or_leave)
-        keys.add(Keys.SIGINT, eager=True)(self._clear_or_leave)
+        keys.add("c-c", filter=~is_searching)(self._clear_or_leave)  # a search it ends
+        keys.add(Keys.SIGINT)(self._clear_or_leave)
 
         @keys.add("escape", "enter")
         def new_line(event: KeyPressEvent) -> None:
@@ -239,19 +235,11 @@ class TerminalPrompts:
 
     def _put(self, text: str) -> None:
         self._session.default_buffer.document = Document(text)
-        self._say_again()
-
-    def _say_again(self, told: str = "") -> None:
-        """Write the prompt and the line once more on a dumb terminal, which is never drawn."""
-        if is_dumb_terminal():
-            line = plain(self._session.default_buffer.text)
-            self._session.output.write(f"\n{told}{PROMPT}{line}")
-            self._session.output.flush()
 
     def _suspend(self, event: KeyPressEvent) -> None:
         async def stop() -> None:
             await run_in_terminal(suspend)
-            self._say_again()
+            self._session.write_again()
 
         event.app.create_background_task(stop())
 
@@ -279,7 +267,7 @@ class TerminalPrompts:
             return
         event.current_buffer.reset()
         self._leaves_until = self._clock() + _SECONDS_TO_LEAVE
-        self._say_again(_("Ctrl+C again leaves") + "\n")
+        self._session.write_again(_("Ctrl+C again leaves") + "\n")
         asyncio.get_running_loop().call_later(_SECONDS_TO_LEAVE, event.app.invalidate)
 
     def _hint(self) -> FormattedText:

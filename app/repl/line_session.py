@@ -1,0 +1,83 @@
+"""A prompt_toolkit session for one line, on every terminal: on a dumb one it is merely written.
+
+prompt_toolkit's own prompt for dumb terminals writes the last character again whatever changes,
+and has no default, no time limit for Esc and other keys first. Here the session works as it does
+elsewhere and draws nowhere; the line is written as the system would echo it.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application.current import get_app_session
+from prompt_toolkit.output import DummyOutput
+from prompt_toolkit.utils import is_dumb_terminal
+
+from app.repl.plain import cells, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Result = TypeVar("Result")
+
+_RUB_OUT = "\b \b"
+
+
+class LineSession(PromptSession[Result]):
+    """Asks for a line by *message*, which is plain text."""
+
+    def __init__(self, message: str, **options: Any) -> None:
+        self._screen = None
+        if is_dumb_terminal() and options.get("output") is None:
+            self._screen, options["output"] = get_app_session().output, DummyOutput()
+        self._said = message
+        self._written = ""
+        super().__init__(message, **options)
+
+    async def prompt_async(self, *, default: str = "", **options: Any) -> Result:  # type: ignore[override]
+        """Return what was typed, beginning with *default*.
+
+        Raises:
+            EOFError, KeyboardInterrupt: as prompt_toolkit's does.
+        """
+        with self._echoing(default):
+            return await super().prompt_async(default=default, **options)
+
+    def write_again(self, told: str = "") -> None:
+        """Write *told*, and the line once more, where it is not drawn."""
+        if self._screen is not None:
+            self._written = plain(self.default_buffer.text)
+            self._write(f"\n{told}{self._said}{self._written}")
+
+    @contextmanager
+    def _echoing(self, default: str) -> Iterator[None]:
+        if self._screen is None:
+            yield
+            return
+        self._written = plain(default)
+        self._write(self._said + self._written)
+        self.default_buffer.on_text_changed += self._echo
+        try:
+            yield
+        finally:
+            self.default_buffer.on_text_changed -= self._echo
+            self._write("\n")
+
+    def _echo(self, _buffer: object) -> None:
+        """Write what came at the end, rub out what went there; else the line stands once more."""
+        before, text = self._written, plain(self.default_buffer.text)
+        gone = before.removeprefix(text)
+        if text.startswith(before):
+            self._write(text.removeprefix(before))
+        elif before.startswith(text) and gone.isprintable():
+            self._write(_RUB_OUT * cells(gone))
+        else:
+            self.write_again()
+        self._written = text
+
+    def _write(self, text: str) -> None:
+        assert self._screen is not None
+        self._screen.write(text)
+        self._screen.flush()
