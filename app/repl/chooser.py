@@ -74,6 +74,23 @@ class Folding(Protocol[Value]):
         """Bring back what stands below *value*; return where to stand then."""
 
 
+class _ListApplication(Application[Value]):
+    """An application that leaves nothing behind where a window becomes narrower.
+
+    Most terminals break lines in two then: above the cursor there are more than were drawn.
+    """
+
+    def _on_resize(self) -> None:
+        if (drawn := self.renderer.last_rendered_screen) is not None:
+            columns = self.output.get_size().columns
+            cursor = drawn.get_cursor_position(self.layout.current_window)
+            above = (drawn.data_buffer[row] for row in range(cursor.y))
+            last_cells = [max((x for x in row if row[x].char != " "), default=0) for row in above]
+            if broken := sum(last // columns for last in [*last_cells, cursor.x]):
+                self.output.cursor_up(broken)
+        super()._on_resize()
+
+
 class Chooser(Generic[Value]):
     """Asks once. *actions* are keys other than Enter: ``{"c-r": "rename"}``.
 
@@ -109,7 +126,7 @@ class Chooser(Generic[Value]):
         self._shown: Sequence[Choice[Value]] = ()
         self._place = self._top = 0
         self._narrow(at)
-        self._app: Application[Chosen[Value] | None] = Application(
+        self._app: _ListApplication[Chosen[Value] | None] = _ListApplication(
             layout=self._layout(),
             key_bindings=self._keys(actions),
             erase_when_done=True,

@@ -89,6 +89,7 @@ async def fork(repl: Repl, arguments: str) -> None:
     child = conversations.fork(talk.id, entry)
     repl.switch_to(repl.context.workshop.resume(child))
     repl.show_place()
+    repl.console.line()
     repl.say(
         _("Going on in a copy, {child}. The original is {id}.").format(child=child, id=talk.id)
     )

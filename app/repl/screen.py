@@ -369,11 +369,16 @@ class RichScreen:
         yield from self._typed_meanwhile()
 
     def _typed_meanwhile(self) -> Iterator[RenderableType]:
-        for text, version in self._queued:
+        room = self._console.height - (3 if self._typed else 2)  # the spinner stays
+        most = len(self._queued) if len(self._queued) < room else max(room - 1, 0)
+        for text, version in self._queued[:most]:
             label = _("queued: {text}") if version else _("then: {text}")
             yield cropped(Text(label.format(text=flat(text)), style="dim"))
-        if self._queued:
-            yield cropped(Text(_("  (Alt+Up takes the last one back)"), style="dim"))
+        if self._queued and room > 0:
+            left_out = len(self._queued) - most
+            more = _("  … {count} more").format(count=left_out) if left_out else ""
+            hint = _("  (Alt+Up takes the last one back)")
+            yield cropped(Text(more + hint, style="dim"))
         if self._typed:
             room = max(self._console.width - 4, 10)
             yield Text.assemble(("» ", "cyan"), end_in_cells(flat(self._typed), room), "▏")

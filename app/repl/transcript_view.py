@@ -58,7 +58,6 @@ def show_place(console: Console, talk: Conversation) -> None:
     if items:
         say(console, _("You are here, at entry {entry}:").format(entry=talk.leaf), "dim")
         show_transcript(console, last_exchange(items))
-        console.line()
     else:
         say(console, _("You are at the beginning: nothing has been said."), "dim")
 

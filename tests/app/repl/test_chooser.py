@@ -1,11 +1,17 @@
 """A list to choose from."""
 
 import asyncio
+import io
+import os
+import re
+import signal
 
 import pytest
 from prompt_toolkit.application.current import set_app
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
+from prompt_toolkit.output.vt100 import Vt100_Output
 
 from app.repl.chooser import Choice, Chooser, Chosen
 
@@ -108,3 +114,30 @@ def test_of_many_rows_those_around_the_cursor_are_seen():
         assert seen(20) == (["1", "35"], 35)
         assert seen(4_999) == (["4965", "4999"], 35)
         assert seen(0) == (["0", "34"], 35)
+
+
+def test_a_list_leaves_nothing_behind_where_the_window_becomes_narrower():
+    """The title of 50 cells has become three lines: the list is taken off from the first."""
+    size, written = Size(24, 80), io.StringIO()
+
+    async def ask():
+        with create_pipe_input() as source:
+            output = Vt100_Output(written, lambda: size, enable_cpr=False)
+            chooser = Chooser("x" * 41, FRUIT, actions={}, hint="", source=source, output=output)
+            asking = asyncio.ensure_future(chooser.ask())
+            while "green apple" not in written.getvalue():
+                await asyncio.sleep(0)
+            return await narrow(asking, source)
+
+    async def narrow(asking, source):
+        nonlocal size
+        size, before = Size(24, 20), len(written.getvalue())
+        os.kill(os.getpid(), signal.SIGWINCH)
+        while "green apple" not in written.getvalue()[before:]:
+            await asyncio.sleep(0)
+        source.send_text("\x1b")
+        await asyncio.wait_for(asking, 10)
+        return written.getvalue()[before:].partition("\x1b[J")[0]
+
+    ups = re.findall(r"\x1b\[(\d*)A", asyncio.run(ask()))
+    assert sum(int(up or 1) for up in ups) == 1 + 2

@@ -422,6 +422,12 @@ def test_where_one_is_after_going_there_is_shown(desk):
     assert "hangs from" not in shown
 
 
+def test_one_blank_line_stands_below_the_place_that_one_has_gone_to(desk):
+    _, shown, _, _, _ = desk("first question", "second question", "/tree 6", "q")
+
+    assert "› first question\n\nTo resume" in shown
+
+
 def test_what_the_log_knows_of_a_turn_that_a_crash_ended_is_said():
     def at(*steps):
         with Conversations({"PERSISTENCE_MODULE": "eventsourcing.popo"}) as conversations:

@@ -121,6 +121,26 @@ def test_the_region_stays_below_the_height_of_the_screen():
     assert screen.text().count("item") == 50
 
 
+@pytest.mark.parametrize(
+    ("height", "typed", "shown"),
+    [
+        (5, "", ["waiting", "queued: one", "queued: two", "  … 2 more"]),
+        (5, "and", ["waiting", "queued: one", "  … 3 more", "» and"]),
+        (4, "and", ["waiting", "  … 4 more", "» and"]),
+        (3, "and", ["waiting", "» and"]),
+        (8, "", ["waiting", "queued: one", "queued: two", "queued: three", "queued: four", "  (Alt+Up"]),
+    ],
+)  # fmt: skip
+def test_what_waits_never_hides_that_the_model_is_waited_for(height, typed, shown):
+    screen = Screen(fancy=True, height=height)
+    screen.turn_started()
+    screen.asking("answer")
+    screen.typing(typed, [Waiting(text, 7) for text in ("one", "two", "three", "four")])
+    lines = screen.text().split("\n")[-height + 1 :]
+
+    assert all(part in line for line, part in zip(lines, shown, strict=True)), lines
+
+
 def test_without_a_terminal_there_are_no_escape_codes():
     screen = Screen(fancy=False)
     screen.turn_started()
