@@ -194,6 +194,10 @@ def test_a_folder_of_a_store_that_stands_elsewhere_is_not_used_there(folder, tmp
     assert before
 
     checked = CliRunner().invoke(leftfold, ["verify"]).output
+    with Conversations({"LEFTFOLD_STORE": str(folder)}) as app:
+        if place == ".index":  # not even to be read
+            with pytest.raises(PersistenceError, match=r"\.index"):
+                app.recorder.select_notifications(1, 10)
     complaints = use(folder, ids[0])
 
     assert contents(tmp_path / "elsewhere") == before
