@@ -31,6 +31,7 @@ from domain.errors import UnknownEntryError
 from domain.events import Compacted, Entry, Forked, LeafMoved
 from domain.projections.catalogue import CATALOGUED
 from infrastructure.event_store import ConversationEvents, Snapshots
+from infrastructure.jsonl import life_cycle
 from infrastructure.jsonl.recorders import JSONLApplicationRecorder
 from infrastructure.mapper import LOCKED, ConversationMapper, SnapshotMapper
 from infrastructure.seals import HomeSeals, default_home
@@ -229,7 +230,7 @@ class Conversations(Application[UUID]):
         )
         stored = self.mapper.to_stored_event(forked)
         if self.store is not None:
-            self.store.fork(source_id, version, forked.originator_id, [stored])
+            life_cycle.fork(self.store, source_id, version, forked.originator_id, [stored])
         else:
             copied = self.recorder.select_events(source_id, lte=version)
             child = [replace(event, originator_id=forked.originator_id) for event in copied]

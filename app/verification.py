@@ -15,7 +15,7 @@ from domain.events import TOPICS, Entry, Unrecognised
 from domain.projections.context import PROJECTION
 from infrastructure.errors import LogMissingError, StoreError
 from infrastructure.jsonl import disk
-from infrastructure.jsonl.notification_log import MAGIC, RECORD
+from infrastructure.jsonl.notification_file import MAGIC, RECORD
 from infrastructure.jsonl.store import SUFFIX, TRASH
 
 if TYPE_CHECKING:
@@ -201,8 +201,8 @@ def check_order(store: Store) -> OrderReport:
     reads it next. It may be the only witness of a log that is lost, though.
     """
     try:
-        disk.require_folder(store.notifications.path.parent)
-        data = disk.contents(store.notifications.path)
+        disk.require_folder(store.notifications.file.path.parent)
+        data = disk.contents(store.notifications.file.path)
     except FileNotFoundError:
         return OrderReport(0, ())
     except OSError as error:

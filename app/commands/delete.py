@@ -13,6 +13,7 @@ from app.outputs import Deleted, write
 from app.repl.plain import plain
 from app.settings import settings
 from domain.projections.catalogue import row
+from infrastructure.jsonl import life_cycle
 
 
 @click.command("delete")
@@ -36,7 +37,7 @@ def command(store: str | None, *, reference: str, yes: bool, as_json: bool) -> N
                 abort=True,
                 err=True,
             )
-        path = str(conversations.store.trash(conversation_id))
+        path = str(life_cycle.trash(conversations.store, conversation_id))
     if as_json:
         write(Deleted(id=conversation_id, path=path))
     else:

@@ -13,6 +13,7 @@ from app.i18n import _
 from app.repl.chooser import Choice, Chooser, Chosen, ask_line
 from app.repl.plain import one_line, plain
 from domain.events import MessageAppended, NoteAppended
+from infrastructure.jsonl import life_cycle
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -119,7 +120,7 @@ class Picker:
             "yes",
         ):
             return _("not deleted")
-        path = self._conversations.store.trash(row.id)
+        path = life_cycle.trash(self._conversations.store, row.id)
         return _("moved to {path}").format(path=plain(str(path)))
 
     def _preview(self, conversation_id: UUID) -> str:

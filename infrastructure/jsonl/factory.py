@@ -24,9 +24,9 @@ from infrastructure.jsonl.recorders import (
     JSONLAggregateRecorder,
     JSONLApplicationRecorder,
     JSONLProcessRecorder,
-    JSONLSnapshotRecorder,
     JSONLTrackingRecorder,
 )
+from infrastructure.jsonl.snapshots import JSONLSnapshotRecorder
 from infrastructure.jsonl.store import SNAPSHOTS, Store
 
 if TYPE_CHECKING:

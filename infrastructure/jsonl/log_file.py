@@ -1,15 +1,13 @@
-"""One log: append, roll back, create, fork, and the reading of what it holds.
+"""One log, written: append, roll back, create, fork.
 
 An append is one write under the kernel lock, after what others wrote has been learned; what fails
-is cut off again, and what cannot be cut is not believed. How lines are found is in `search`.
+is cut off again, and what cannot be cut is not believed.
 """
 
 from __future__ import annotations
 
 import contextlib
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
-from zlib import crc32
 
 from infrastructure.errors import (
     LogMissingError,
@@ -21,35 +19,18 @@ from infrastructure.errors import (
 )
 from infrastructure.jsonl import disk, locks, search
 from infrastructure.jsonl import line as lines_
+from infrastructure.jsonl.log_reader import LogReader, Unsaved, identity_of
+from infrastructure.jsonl.new_log import Copied, put_in_place
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
     from uuid import UUID
 
     from eventsourcing.persistence import StoredEvent
 
-    from infrastructure.jsonl.line import Line, TrackingMark
-    from infrastructure.jsonl.reader import Scan
-
-
-Identity = tuple[int, int]
-
-
-class Anchor(NamedTuple):
-    """Where a version stands: the file, the bytes of its line and their checksum, and when.
-
-    *end* is the offset behind the line's newline; *changed* when the file was last written, in
-    nanoseconds.
-    """
-
-    device: int
-    inode: int
-    start: int
-    end: int
-    crc: int
-    changed: int
+    from infrastructure.jsonl.line import TrackingMark
+    from infrastructure.jsonl.log_reader import Identity
 
 
 class _Known(NamedTuple):
@@ -61,189 +42,32 @@ class _Known(NamedTuple):
     unfinished: bool
 
 
-class LogFile:
-    """The file of one conversation.
+class LogFile(LogReader):
+    """The file of one conversation, to be appended to.
 
     Not thread-safe: its `Store` holds a lock. Between `begin` and `end` the kernel lock is held.
 
     Args:
         path: The file, which need not exist.
-        conversation: Whose events it holds; the file's name, not its header, says so.
+        conversation: Whose events it holds.
         durable: Whether an append waits for the disk.
     """
 
     def __init__(self, path: Path, conversation: UUID, *, durable: bool = True) -> None:
-        self.path = path
+        super().__init__(path, conversation)
         self._path_text = str(path)
-        self.conversation = conversation
         self.durable = durable
         self.locking_works = True
         self._fd: int | None = None
-        self._identity: Identity | None = None
         self._known: _Known | None = None
-        self._undo: int | None = None
-        self._doubt: tuple[Identity, int, int] | None = None
-        self._header_checked: Identity | None = None
-
-    # -- reading ---------------------------------------------------------------------------------
-
-    def scan(self) -> Scan:
-        """Read all of the file: what `verify` reports from.
-
-        Raises:
-            LogMissingError: There is no such file.
-        """
-        with self._reading() as (fd, size):
-            return search.scan(fd, 0, size)
-
-    def read(
-        self,
-        *,
-        gt: int | None = None,
-        lte: int | None = None,
-        desc: bool = False,
-        limit: int | None = None,
-    ) -> list[Line]:
-        """Return the lines that are believed, with versions in ``(gt, lte]``.
-
-        The arguments are those of the library's `select_events`. No log, no lines.
-        """
-        try:
-            with self._reading() as (fd, size):
-                if desc and limit is not None and lte is None:
-                    found = search.from_end(fd, size, gt=gt, limit=limit).lines
-                    return search.selected(found, gt, lte, desc=desc, limit=limit)
-                lower = search.lower(gt, lte, desc=desc, limit=limit)
-                upper = search.upper(gt, lte, desc=desc, limit=limit)
-                found = search.between(fd, size, lower, upper)
-                chosen = search.selected(found, gt, lte, desc=desc, limit=limit)
-                stopped = upper != lte and bool(found) and found[-1].end + 1 < size
-                if (lower != gt or stopped) and len(chosen) < (limit or 0):  # versions are missing
-                    found = search.between(fd, size, gt, lte)
-                    chosen = search.selected(found, gt, lte, desc=desc, limit=limit)
-                return chosen
-        except LogMissingError:
-            return []
-
-    def last(self) -> int | None:
-        """Return the last version, or None if there is none."""
-        found = self.read(desc=True, limit=1)
-        return found[0].version if found else None
-
-    def lines_at(self, places: Sequence[tuple[int, int]]) -> list[Line | None]:
-        """Return the lines at *places*, pairs of offset and version; None where it is not so.
-
-        Raises:
-            LogMissingError: There is no such file.
-        """
-        with self._reading() as (fd, size):
-            return search.lines_at(fd, size, places)
-
-    def newest_of(self, topics: Sequence[str]) -> list[Line]:
-        """Return the newest line of each of *topics* that is there."""
-        try:
-            with self._reading() as (fd, size):
-                newest = search.newest_of(fd, size, topics)
-        except LogMissingError:
-            return []
-        found = []
-        for topic in filter(newest.__contains__, topics):
-            lines = self.read(gt=newest[topic] - 1, lte=newest[topic])
-            if not lines or lines[-1].topic != topic:  # it is not believed: an older one may be
-                lines = [line for line in self.read() if line.topic == topic]
-            found += lines[-1:]
-        return found
-
-    def cut_after(self, version: int) -> tuple[int, Line | None]:
-        """Return where the events up to *version* end, newline included, and the last of them.
-
-        Raises:
-            LogMissingError: There is no such file.
-        """
-        with self._reading() as (fd, size):
-            return search.cut_after(fd, size, version)
-
-    def anchor(self, version: int) -> Anchor | None:
-        """Return where *version* stands; None if it is not there."""
-        try:
-            with self._reading() as (fd, size):
-                end, line = search.cut_after(fd, size, version)
-                if line is None or line.version != version:
-                    return None
-                status = disk.stat_fd(fd)
-                data = disk.read(fd, end - line.offset, line.offset)
-        except LogMissingError:
-            return None
-        at = (line.offset, end, crc32(data), status.st_mtime_ns)
-        return Anchor(status.st_dev, status.st_ino, *at)
-
-    def holds(self, anchor: Anchor) -> bool:
-        """Whether the line of *anchor* stands where it stood, in the same file.
-
-        A file that did not grow must not have been written either: then somebody changed what is
-        before it.
-        """
-        try:
-            with self._reading() as (fd, size):
-                status = disk.stat_fd(fd)
-                if (status.st_dev, status.st_ino) != (anchor.device, anchor.inode):
-                    return False
-                if size == anchor.end and status.st_mtime_ns != anchor.changed:
-                    return False
-                data = disk.read(fd, anchor.end - anchor.start, anchor.start)
-                return size >= anchor.end and crc32(data) == anchor.crc
-        except LogMissingError:
-            return False
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[tuple[int, int]]:
-        try:
-            fd = disk.open_read(self.path)
-        except FileNotFoundError:
-            raise LogMissingError(self.path) from None
-        except OSError as error:
-            raise ReadError(self.path, error) from error
-        try:
-            status = disk.stat_fd(fd)
-            identity = _identity(status)
-            self._check_header(fd, identity)
-            if self._identity is None:  # what was read is what will be appended to
-                self._identity = identity
-            yield fd, self._undoubted(status)
-        except NewerFormatError as error:
-            raise NewerFormatError(self.path, error.format) from None
-        except OSError as error:
-            raise ReadError(self.path, error) from error
-        finally:
-            disk.close(fd)
-
-    def _check_header(self, fd: int, identity: Identity) -> None:
-        """Refuse a newer format before any part of the file is read."""
-        if self._header_checked != identity:
-            lines_.header(disk.read(fd, search.PROBE, 0).partition(b"\n")[0])
-            self._header_checked = identity
+        self._size_before: int | None = None
 
     # -- appending -------------------------------------------------------------------------------
-
-    def exists(self) -> bool:
-        """Return whether the file is there."""
-        try:
-            disk.stat(self.path)
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise ReadError(self.path, error) from error
-        return True
 
     @property
     def last_known(self) -> int | None:
         """The last version, as of `begin`."""
         return self._known.last if self._known else None
-
-    @property
-    def was_there(self) -> bool:
-        """Whether this process has had the file open, be it only to read it."""
-        return self._identity is not None
 
     @property
     def is_open(self) -> bool:
@@ -270,13 +94,13 @@ class LogFile:
             raise NewerFormatError(self.path, error.format) from None
         except OSError as error:
             self.close()
-            if self._doubt is not None:
+            if self._unsaved is not None:
                 raise WriteError(self.path, error) from error
             raise ReadError(self.path, error) from error
 
     def end(self) -> None:
         """Unlock the file."""
-        self._undo = None
+        self._size_before = None
         if self._fd is not None and self.locking_works:
             try:
                 disk.unlock(self._fd)
@@ -310,7 +134,7 @@ class LogFile:
         base = (known.last or 0) if known.unfinished else None
         lines = encoded(events, base=base, tracking=tracking)
         seal = b"" if known.sealed else b"\n"
-        self._undo = known.size
+        self._size_before = known.size
         try:
             disk.write_all(fd, seal + b"".join(lines))
         except OSError as error:
@@ -337,16 +161,16 @@ class LogFile:
 
     def roll_back(self) -> None:
         """Cut the file to what it was at `begin`, and forget all that was known of it."""
-        fd, undo = self._fd, self._undo
-        if fd is not None and undo is not None:
-            if undo == 0:  # it was created by this append
+        fd, before = self._fd, self._size_before
+        if fd is not None and before is not None:
+            if before == 0:  # it was created by this append
                 with contextlib.suppress(OSError):
                     disk.remove(self.path)
                 self._identity = None
             else:
-                self._cut(fd, undo)
+                self._cut(fd, before)
         self.close()
-        self._undo = None
+        self._size_before = None
 
     def _cut(self, fd: int, size: int) -> None:
         """Cut what was not saved; what cannot be cut is not believed here, and cut next time."""
@@ -355,17 +179,9 @@ class LogFile:
                 disk.truncate(fd, size)
             except OSError:
                 status = disk.stat_fd(fd)
-                self._doubt = _identity(status), size, status.st_size
+                self._unsaved = Unsaved(identity_of(status), size, status.st_size)
             else:
                 disk.sync_data(fd)
-
-    def _undoubted(self, status: os.stat_result) -> int:
-        """Return how much of the file may be believed: all, unless its end was not saved."""
-        if self._doubt is not None:
-            identity, start, end = self._doubt
-            if (identity, end) == (_identity(status), status.st_size):
-                return start
-        return status.st_size
 
     def create(
         self,
@@ -373,48 +189,22 @@ class LogFile:
         tracking: TrackingMark | None = None,
         *,
         base: int | None = None,
-        prefix: tuple[int, int, int] | None = None,
+        copied: Copied | None = None,
     ) -> list[int]:
         """Create the file with *events* in it; return the offsets of their lines.
 
-        The caller holds the lock of the folder and has seen that the file is not there. *prefix* is
-        a descriptor, an offset and a length: bytes of another log that go between.
+        The caller holds the lock of the folder and has seen that the file is not there.
 
         Raises:
             WriteError: Nothing of it was kept.
         """
         lines = encoded(events, base=base, tracking=tracking)
-        start = self._create(b"".join(lines), prefix)
+        start = self._put_in_place(b"".join(lines), copied)
         offsets, size = _offsets(lines, start)
         last = events[-1].originator_version
         self._known = _Known(size, last, sealed=True, unfinished=False)
-        self._undo = 0
+        self._size_before = 0
         return offsets
-
-    def _create(self, body: bytes, prefix: tuple[int, int, int] | None = None) -> int:
-        """Put the file in place, locked, in one step; return where *body* starts in it."""
-        head = lines_.encode_header(str(self.conversation), _now())
-        fd, temporary = None, self.path
-        try:
-            name = f".{self.conversation}.{disk.random_bytes(6).hex()}.tmp"
-            temporary = self.path.with_name(name)
-            fd = disk.create(temporary)
-            identity = _identity(disk.stat_fd(fd))
-            self.locking_works = locks.acquire(fd, temporary)
-            start = self._fill(fd, head, body, prefix)
-            if self.durable:
-                disk.sync(fd)
-            disk.rename(temporary, self.path)
-            if self.durable:
-                disk.sync_folder(self.path.parent)
-        except BaseException as error:
-            if fd is not None:
-                _discard(fd, temporary, self.path)
-            if isinstance(error, OSError):
-                raise WriteError(self.path, error) from error
-            raise
-        self._adopt(fd, identity)
-        return start
 
     def fork_from(
         self, parent: LogFile, cut: int, extra: Sequence[StoredEvent], *, base: int | None
@@ -424,26 +214,24 @@ class LogFile:
         Raises:
             WriteError: Nothing of it was kept.
         """
-        with parent._reading() as (fd, size):
+        with parent.reading() as (fd, size):
             start = search.header_end(fd, size)
-            self.create(extra, base=base, prefix=(fd, start, max(cut - start, 0)))
+            self.create(extra, base=base, copied=Copied(fd, start, max(cut - start, 0)))
 
-    def rewrite_with(self, events: Sequence[StoredEvent]) -> None:
-        """Write a derived file anew, with *events* at their places among those that are there.
+    def replace(self, lines: bytes) -> None:
+        """Write a derived file again, with *lines*; the caller holds the lock of the folder.
 
         Raises:
-            VersionConflictError: A version is there already.
             WriteError: The file is as it was.
         """
-        lines = {line.version: (line.version, line.topic, line.state) for line in self.read()}
-        for event in events:
-            if event.originator_version in lines:
-                version = event.originator_version
-                raise VersionConflictError(self.conversation, version, version, path=self.path)
-            lines[event.originator_version] = (event.originator_version, event.topic, event.state)
         self.forget()
-        body = b"".join(lines_.encode(*lines[version]) for version in sorted(lines))
-        self._create(body)
+        self._put_in_place(lines)
+
+    def _put_in_place(self, lines: bytes, copied: Copied | None = None) -> int:
+        new = put_in_place(self.path, self.conversation, lines, durable=self.durable, copied=copied)
+        self.locking_works = new.locking_works
+        self._adopt(new.fd, new.identity)
+        return new.start
 
     def close(self) -> None:
         """Close the file and forget what was known of it, but not which file it was."""
@@ -456,21 +244,6 @@ class LogFile:
         self.close()
         self._identity = None
 
-    @staticmethod
-    def _fill(fd: int, head: bytes, tail: bytes, prefix: tuple[int, int, int] | None) -> int:
-        """Write the first bytes of a new file; return where *tail* starts."""
-        if prefix is None:
-            disk.write_all(fd, head + tail)
-            return len(head)
-        source, offset, length = prefix
-        disk.write_all(fd, head)
-        disk.copy(source, fd, length, offset)
-        seal = b""
-        if length and disk.read(source, 1, offset + length - 1) != b"\n":
-            seal = b"\n"
-        disk.write_all(fd, seal + tail)
-        return len(head) + length + len(seal)
-
     def _open(self) -> int:
         try:
             fd = disk.open_append(self.path)
@@ -479,7 +252,7 @@ class LogFile:
                 raise LogReplacedError(self.path) from None
             raise LogMissingError(self.path) from None
         try:
-            identity = _identity(disk.stat_fd(fd))
+            identity = identity_of(disk.stat_fd(fd))
             if self._identity not in (None, identity):
                 self._identity = None  # it is another file: said once, then believed
                 raise LogReplacedError(self.path)
@@ -508,24 +281,25 @@ class LogFile:
             self._identity = None
             raise LogReplacedError(self.path)
         size = status.st_size
-        if self._doubt is not None:
-            size = self._undoubted(status)
+        if self._unsaved is not None:
+            size = self._believed(status)
             if size < status.st_size:
                 disk.truncate(fd, size)
-            self._doubt = None
+            self._unsaved = None
         known = self._known
         if known is None or known.size != size:
-            self._check_header(fd, _identity(status))
-            self._known = self._learn(fd, size, known)
+            self._check_header(fd, identity_of(status))
+            self._known = _learn(fd, size, known)
 
-    @staticmethod
-    def _learn(fd: int, size: int, known: _Known | None) -> _Known:
-        scan = None
-        if known is not None and known.sealed and not known.unfinished and known.size < size:
-            scan = search.scan(fd, known.size, size, previous=known.last)
-        if scan is None or not (scan.clean and scan.lines):
-            scan = search.from_end(fd, size, limit=1)
-        return _Known(size, scan.last, sealed=scan.sealed, unfinished=scan.unfinished)
+
+def _learn(fd: int, size: int, known: _Known | None) -> _Known:
+    """Return what is known of the file now; only what is new is read, if that is in order."""
+    scan = None
+    if known is not None and known.sealed and not known.unfinished and known.size < size:
+        scan = search.scan(fd, known.size, size, previous=known.last)
+    if scan is None or not (scan.clean and scan.lines):
+        scan = search.from_end(fd, size, limit=1)
+    return _Known(size, scan.last, sealed=scan.sealed, unfinished=scan.unfinished)
 
 
 def encoded(
@@ -550,24 +324,6 @@ def encoded(
         )
         for number, event in enumerate(events, 1)
     ]
-
-
-def _now() -> str:
-    now = datetime.now(UTC)
-    return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def _identity(status: os.stat_result) -> Identity:
-    return status.st_dev, status.st_ino
-
-
-def _discard(fd: int, *paths: Path) -> None:
-    """Remove whichever of *paths* is the open file, and close it."""
-    for path in paths:
-        with contextlib.suppress(OSError):
-            if _identity(disk.stat(path)) == _identity(disk.stat_fd(fd)):
-                disk.remove(path)
-    disk.close(fd)
 
 
 def _offsets(lines: Sequence[bytes], start: int) -> tuple[list[int], int]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 from eventsourcing.persistence import (
     AggregateRecorder,
     ApplicationRecorder,
@@ -18,9 +15,6 @@ from eventsourcing.persistence import (
     TrackingRecorder,
 )
 
-from infrastructure.errors import ReadError, StoreError
-from infrastructure.jsonl import disk
-from infrastructure.jsonl.log_file import Anchor  # noqa: TC001 - msgspec reads the annotations
 from infrastructure.jsonl.store import Store, as_uuid
 from infrastructure.jsonl.subscription import JSONLSubscription
 
@@ -76,82 +70,6 @@ class JSONLAggregateRecorder(AggregateRecorder):
             return self.store.log(as_uuid(originator_id)).newest_of(topics)
 
 
-class _Anchored(msgspec.Struct):
-    """A snapshot as it is stored: its state, and the place in the log that it was taken at."""
-
-    anchor: Anchor | None
-    state: bytes
-
-
-class JSONLSnapshotRecorder(JSONLAggregateRecorder):
-    """Snapshots, in files like logs. They are derived: never synced, and a doubtful one is none.
-
-    Unlike events, snapshots may be taken in any order of versions.
-
-    Args:
-        store: The folder of the snapshots.
-        logs: The store whose logs they are of. A snapshot holds only as long as the log has, at
-            the same place of the same file, the very line that it had when the snapshot was taken.
-            None: snapshots hold without a log.
-    """
-
-    def __init__(self, store: Store, logs: Store | None = None) -> None:
-        super().__init__(store)
-        self._logs = logs
-
-    def insert_events(  # noqa: D102
-        self, stored_events: Sequence[StoredEvent], **_: Any
-    ) -> Sequence[int] | None:
-        self._require_folder()
-        self.store.insert_unordered([self._anchored(stored) for stored in stored_events])
-        return None
-
-    def select_events(  # noqa: D102
-        self,
-        originator_id: UUID | str,
-        *,
-        gt: int | None = None,
-        lte: int | None = None,
-        desc: bool = False,
-        limit: int | None = None,
-    ) -> Sequence[StoredEvent]:
-        found: list[StoredEvent | None] = []
-        with suppress(StoreError):
-            self._require_folder()
-            lines = self.select_lines(originator_id, gt=gt, lte=lte, desc=desc, limit=limit)
-            found = [self._checked(originator_id, line) for line in lines]
-            if not all(found):
-                lines = self.select_lines(originator_id, gt=gt, lte=lte, desc=desc)
-                found = [self._checked(originator_id, line) for line in lines]
-        return [stored for stored in found if stored is not None][:limit]
-
-    def _require_folder(self) -> None:
-        """Raise `ReadError` if the folder leads elsewhere: a store may be copied in."""
-        try:
-            disk.require_folder(self.store.path)
-        except OSError as error:
-            raise ReadError(self.store.path, error) from error
-
-    def _anchored(self, stored: StoredEvent) -> StoredEvent:
-        anchor = None
-        if self._logs is not None:
-            originator_id = as_uuid(stored.originator_id)
-            anchor = self._logs.anchor(originator_id, stored.originator_version)
-        return replace(stored, state=msgspec.json.encode(_Anchored(anchor, stored.state)))
-
-    def _checked(self, originator_id: UUID | str, line: Line) -> StoredEvent | None:
-        """Return the snapshot of *line*; None if it is damaged, or of another log."""
-        if not line.crc_ok:
-            return None
-        try:
-            anchored = _read_anchored(line.raw)
-        except msgspec.MsgspecError:
-            return None
-        if self._logs is not None and not self._logs.holds(as_uuid(originator_id), anchored.anchor):
-            return None
-        return StoredEvent(originator_id, line.version, line.topic, anchored.state)
-
-
 class JSONLApplicationRecorder(JSONLAggregateRecorder, ApplicationRecorder):
     """Events of conversations, and one order over all of them."""
 
@@ -192,7 +110,7 @@ class JSONLApplicationRecorder(JSONLAggregateRecorder, ApplicationRecorder):
         """Changes whenever notification ids get a new meaning: a read model then starts over."""
         with self.store.lock:
             self.store.notifications.count()
-            return self.store.notifications.epoch.hex()
+            return self.store.notifications.file.epoch.hex()
 
     def subscribe(  # noqa: D102
         self, gt: int | None = None, topics: Sequence[str] = ()
@@ -227,6 +145,3 @@ class JSONLTrackingRecorder(TrackingRecorder):
 
 class JSONLProcessRecorder(JSONLTrackingRecorder, JSONLApplicationRecorder, ProcessRecorder):
     """Events, their order, and the position of the reader that caused them, saved as one."""
-
-
-_read_anchored: Final = msgspec.json.Decoder(_Anchored).decode

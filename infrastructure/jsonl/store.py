@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import threading
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -11,10 +10,7 @@ from uuid import UUID
 import msgspec
 
 from infrastructure.errors import (
-    InvalidEventError,
     InvalidIdError,
-    LogExistsError,
-    LogMissingError,
     LogReplacedError,
     ReadError,
     StoreError,
@@ -22,8 +18,10 @@ from infrastructure.errors import (
 )
 from infrastructure.jsonl import disk, locks
 from infrastructure.jsonl.log_file import LogFile
-from infrastructure.jsonl.notification_log import NotificationLog, Record, Unindexed
+from infrastructure.jsonl.notification_file import Record
+from infrastructure.jsonl.notification_log import NotificationLog
 from infrastructure.jsonl.tracking import TrackingLog
+from infrastructure.jsonl.unnumbered import Unindexed
 
 if TYPE_CHECKING:
     import os
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     from eventsourcing.persistence import StoredEvent, Tracking
 
     from infrastructure.jsonl.line import Damage, Header, Line, TrackingMark
-    from infrastructure.jsonl.log_file import Anchor
 
 SUFFIX: Final = ".jsonl"
 TRASH: Final = ".trash"
@@ -148,16 +145,6 @@ class Store:
                 scan.missing(),
             )
 
-    def anchor(self, conversation: UUID, version: int) -> Anchor | None:
-        """Return where *version* stands in its log; None if it is not there."""
-        with self.lock:
-            return self.log(conversation).anchor(version)
-
-    def holds(self, conversation: UUID, anchor: Anchor | None) -> bool:
-        """Whether what *anchor* says of a log is still so."""
-        with self.lock:
-            return anchor is not None and self.log(conversation).holds(anchor)
-
     # -- saving ----------------------------------------------------------------------------------
 
     def insert(self, events: Sequence[StoredEvent], tracking: Tracking | None = None) -> None:
@@ -168,12 +155,9 @@ class Store:
             WriteError: Nothing of it was kept.
         """
         with self.lock:
-            if tracking is None and (log := self._only_log(events)) is not None:
-                self._save_to(log, events, number=False)
-            else:
-                with self._saved(events, tracking):
-                    pass
-            self._announce()
+            with self._saved(events, tracking):
+                pass
+            self.announce()
 
     def insert_and_number(
         self, events: Sequence[StoredEvent], tracking: Tracking | None = None
@@ -187,75 +171,10 @@ class Store:
             if not self.notifications.is_ready:
                 with contextlib.suppress(StoreError):  # derived: no reason not to save
                     self.notifications.catch_up()
-            if tracking is None and (log := self._only_log(events)) is not None:
-                numbers = self._save_to(log, events, number=True)
-            else:
-                with self._saved(events, tracking) as saves:
-                    numbers = self._numbers(events, saves)
-            self._announce()
+            with self._saved(events, tracking) as saves:
+                numbers = self.notifications.add(saves)
+            self.announce()
         return numbers
-
-    def _numbers(self, events: Sequence[StoredEvent], saves: Sequence[Unindexed]) -> list[int]:
-        ids = self.notifications.add(saves) if saves else {}
-        found = [
-            ids.get((as_uuid(event.originator_id).bytes, event.originator_version))
-            for event in events
-        ]
-        return [number for number in found if number is not None] if all(found) else []
-
-    def _only_log(self, events: Sequence[StoredEvent]) -> LogFile | None:
-        """Return the log of all *events* if there is just one, and it is open."""
-        if not events:
-            return None
-        originator_id = events[0].originator_id
-        if len(events) > 1 and any(event.originator_id != originator_id for event in events):
-            return None
-        log = self._logs.get(as_uuid(originator_id))
-        return log if log is not None and log.is_open else None
-
-    def _save_to(self, log: LogFile, events: Sequence[StoredEvent], *, number: bool) -> list[int]:
-        """Do what `_saved` does, for the usual case and at half the price."""
-        log.begin()
-        try:
-            log.check(events)
-            previous = log.last_known
-            try:
-                offsets = log.write(events)
-                log.sync()
-            except BaseException:
-                log.roll_back()
-                raise
-            if not number:
-                return []
-            versions = [event.originator_version for event in events]
-            places = list(zip(offsets, versions, strict=True))
-            numbers = self.notifications.add_next(log.conversation.bytes, previous, places)
-            return numbers or self._numbers(events, [_unindexed(log, previous, offsets, events)])
-        finally:
-            log.end()
-
-    def insert_unordered(self, events: Sequence[StoredEvent]) -> None:
-        """Save *events* of derived files, whose versions need not rise, only be new.
-
-        A file that already has higher versions is written anew, in order, by temp file and rename.
-
-        Raises:
-            IntegrityError: A version is there already; nothing was written.
-            WriteError: Nothing of it was kept.
-        """
-        with self.lock:
-            late = []
-            for conversation, group in _grouped(events).items():
-                log = self.log(conversation)
-                last = log.last()
-                if last is None or group[0].originator_version > last:
-                    late += group
-                else:
-                    with self._folder_locked():
-                        log.rewrite_with(group)
-                log.forget()  # derived files may be deleted, or written anew, by anybody
-            with self._saved(late, None):
-                pass
 
     def has_news(self, *, catch_up: bool = False) -> bool:
         """Return whether another process saved something since notifications were last read.
@@ -267,14 +186,15 @@ class Store:
             known = self.notifications.known_count
             if catch_up:
                 self.notifications.catch_up()
-            return self.notifications.known_count != known or self.notifications.has_changed()
+            return self.notifications.known_count != known or self.notifications.file.has_changed()
 
     def notified(self, start: int, stop: int | None) -> Iterator[tuple[int, UUID, Line]]:
         """Yield notification id, conversation and line from *start* to *stop*."""
         for number, record, line in self.notifications.select(start, stop):
             yield number, UUID(bytes=record.conversation), line
 
-    def _announce(self) -> None:
+    def announce(self) -> None:
+        """Wake who listens: something was saved."""
         for listener in tuple(self.listeners):
             listener.set()
 
@@ -283,7 +203,7 @@ class Store:
         self, events: Sequence[StoredEvent], tracking: Tracking | None
     ) -> Iterator[list[Unindexed]]:
         """Save, and hold the locks of the logs inside the ``with``."""
-        groups = _grouped(events)
+        groups = grouped(events)
         if not groups:
             if tracking is not None:
                 with self.tracking.advancing(tracking):
@@ -306,17 +226,13 @@ class Store:
     @contextlib.contextmanager
     def _begun(self, logs: Sequence[LogFile]) -> Iterator[Sequence[LogFile]]:
         """Lock *logs*, and the folder first if some of them are to be created."""
-        begun: list[LogFile] = []
-        with contextlib.ExitStack() as stack:
-            were_open = all(log.is_open for log in logs)
-            creating = not were_open and not all(log.exists() for log in logs)
-            if creating:
-                stack.enter_context(self._folder_locked())
+        were_open = all(log.is_open for log in logs)
+        creating = not were_open and not all(log.exists() for log in logs)
+        with self.folder_locked() if creating else contextlib.nullcontext():
             try:
                 for log in logs:
                     if not creating or log.exists():
                         log.begin()
-                        begun.append(log)
                     elif log.was_there:
                         raise LogReplacedError(log.path)
                 yield logs
@@ -325,10 +241,10 @@ class Store:
                     log.end()
                     self.locking_works = self.locking_works and log.locking_works
                 if not were_open:
-                    self._limit_open_files(logs)
+                    self.limit_open_files(logs)
 
     @contextlib.contextmanager
-    def _folder_locked(self) -> Iterator[None]:
+    def folder_locked(self) -> Iterator[None]:
         """Hold the lock of the folder: nobody else creates a log in it."""
         try:
             disk.make_folder(self.path, durable=self.durable)
@@ -342,7 +258,7 @@ class Store:
         finally:
             disk.close(fd)
 
-    def _limit_open_files(self, used: Sequence[LogFile]) -> None:
+    def limit_open_files(self, used: Sequence[LogFile]) -> None:
         """Keep the files that were opened last open, up to a bound."""
         for log in used:
             self._logs[log.conversation] = self._logs.pop(log.conversation)
@@ -350,77 +266,10 @@ class Store:
         for log in opened[: max(len(opened) - _OPEN_FILES, 0)]:
             log.close()
 
-    # -- forking ---------------------------------------------------------------------------------
-
-    def fork(
-        self,
-        source: UUID,
-        upto_version: int,
-        new: UUID,
-        extra: Sequence[StoredEvent],
-    ) -> None:
-        """Create the log *new*: the bytes of *source* up to a version, then the *extra* events.
-
-        The source is only read, and without a lock: what is copied was appended long before, or is
-        whole. Damaged bytes are copied as they are.
-
-        Raises:
-            LogMissingError: There is no *source*.
-            LogExistsError: There is a *new* already.
-            InvalidEventError: The events do not go on from *upto_version*.
-        """
-        with self.lock, self._folder_locked():
-            parent, child = self.log(source), self.log(new)
-            if child.exists():
-                raise LogExistsError(child.path)
-            cut, line = parent.cut_after(upto_version)
-            last = line.version if line else 0
-            if not extra or any(as_uuid(event.originator_id) != new for event in extra):
-                raise InvalidEventError(f"a fork needs an event of {new} that says so")
-            if extra[0].originator_version <= last:
-                raise InvalidEventError(f"a fork's own events come after version {last}")
-            # A batch that is cut in two looks unfinished; "base" says that it is not.
-            in_batch = line is not None and line.batch is not None and len(set(line.batch)) > 1
-            try:
-                child.fork_from(parent, cut, extra, base=last if in_batch else None)
-            finally:
-                child.end()
-                self._limit_open_files([child])
-        self._announce()
-
-    # -- deleting --------------------------------------------------------------------------------
-
-    def trash(self, conversation: UUID) -> Path:
-        """Move a log into the folder ``.trash``, and return where it is now; nothing is lost.
-
-        Its snapshots, which are derived, go.
-
-        Raises:
-            LogMissingError: There is no such log.
-            LeaseHeldError: Somebody has the conversation open.
-        """
-        with self.lock, self._folder_locked(), locks.Lease.acquire(self.path, conversation):
-            log = self.log(conversation)
-            if not log.exists():
-                raise LogMissingError(log.path)
-            log.close()
-            del self._logs[conversation]
-            folder = self.path / TRASH
-            try:
-                disk.make_inner_folder(folder, durable=self.durable)
-                disk.require_folder(self.path / SNAPSHOTS)
-                taken = {entry.name for entry in disk.files(folder)}
-                name = f"{conversation}{SUFFIX}"
-                names = (name if n == 0 else f"{name}.{n}" for n in itertools.count())
-                target = folder / next(name for name in names if name not in taken)
-                disk.rename(log.path, target)
-                if self.durable:
-                    disk.sync_folder(self.path)
-                with contextlib.suppress(OSError):
-                    disk.remove(self.path / SNAPSHOTS / name)
-            except OSError as error:
-                raise WriteError(log.path, error) from error
-        return target
+    def let_go(self, log: LogFile) -> None:
+        """Close *log*, and forget it: its file goes elsewhere."""
+        log.close()
+        del self._logs[log.conversation]
 
 
 def as_uuid(originator_id: UUID | str) -> UUID:
@@ -437,7 +286,8 @@ def as_uuid(originator_id: UUID | str) -> UUID:
         raise InvalidIdError(originator_id) from None
 
 
-def _grouped(events: Sequence[StoredEvent]) -> dict[UUID, list[StoredEvent]]:
+def grouped(events: Sequence[StoredEvent]) -> dict[UUID, list[StoredEvent]]:
+    """Return *events* by the conversations that they are of."""
     groups: dict[UUID, list[StoredEvent]] = {}
     for event in events:
         groups.setdefault(as_uuid(event.originator_id), []).append(event)

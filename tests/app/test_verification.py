@@ -13,7 +13,8 @@ from domain.canonical import digest
 from domain.conversation import Conversation
 from domain.projections.context import PROJECTION, context
 from infrastructure.errors import LogMissingError, NewerFormatError
-from infrastructure.jsonl.notification_log import RECORD
+from infrastructure.jsonl import life_cycle
+from infrastructure.jsonl.notification_file import RECORD
 from tests.builders import BASH, ID
 
 
@@ -335,7 +336,7 @@ def order(conversations, log):
     """The path of the notification log, which knows the nine events of *log*."""
     assert conversations.recorder.max_notification_id() == 9
     conversations.store.close()
-    path = conversations.store.notifications.path
+    path = conversations.store.notifications.file.path
     assert check_order(conversations.store) == (9, ())
     return path
 
@@ -385,7 +386,7 @@ def test_a_log_that_is_gone_is_witnessed_by_the_order(conversations, log, order)
 
 def test_a_log_that_was_deleted_on_purpose_is_no_fault_of_the_order(conversations, log, order):
     [conversation_id] = conversations.ids()
-    conversations.store.trash(conversation_id)
+    life_cycle.trash(conversations.store, conversation_id)
 
     assert check_order(conversations.store) == (9, ())
 

@@ -22,9 +22,9 @@ from infrastructure.jsonl.recorders import (
     JSONLAggregateRecorder,
     JSONLApplicationRecorder,
     JSONLProcessRecorder,
-    JSONLSnapshotRecorder,
     JSONLTrackingRecorder,
 )
+from infrastructure.jsonl.snapshots import JSONLSnapshotRecorder
 from infrastructure.jsonl.store import Store
 
 MODULE = "infrastructure.jsonl"

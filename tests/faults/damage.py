@@ -24,6 +24,7 @@ from domain.conversation import Conversation
 from domain.events import Forked
 from domain.projections.context import PROJECTION
 from domain.projections.digests import Digests
+from infrastructure.jsonl import life_cycle
 from infrastructure.jsonl.line import encode_header
 from infrastructure.jsonl.store import Store
 from infrastructure.mapper import ConversationMapper
@@ -172,7 +173,7 @@ def _fork(store, scribe, forked_at):
         source_version=entry,
         entry=entry,
     )
-    store.fork(b.ID, entry, CHILD, [mapper.to_stored_event(forked)])
+    life_cycle.fork(store, b.ID, entry, CHILD, [mapper.to_stored_event(forked)])
     stored = store.log(CHILD).read()
     talk = Conversation.replay(
         None, [mapper.to_domain_event(_stored(CHILD, line)) for line in stored]

@@ -10,8 +10,10 @@ from uuid import UUID
 
 from eventsourcing.persistence import StoredEvent, Tracking
 
+from infrastructure.jsonl import life_cycle
 from infrastructure.jsonl.locks import Lease
-from infrastructure.jsonl.recorders import JSONLProcessRecorder, JSONLSnapshotRecorder
+from infrastructure.jsonl.recorders import JSONLProcessRecorder
+from infrastructure.jsonl.snapshots import JSONLSnapshotRecorder
 from infrastructure.jsonl.store import Store
 
 A = UUID("01900000-0000-7000-8000-00000000000a")
@@ -57,9 +59,11 @@ class Step:
             case "insert":
                 store.insert(adds)
             case "fork":
-                store.fork(A, self.copies[-1].originator_version, self.conversation, adds)
+                life_cycle.fork(
+                    store, A, self.copies[-1].originator_version, self.conversation, adds
+                )
             case "rebuild":
-                store.notifications.path.unlink(missing_ok=True)
+                store.notifications.file.path.unlink(missing_ok=True)
                 recorders.process.max_notification_id()
             case "read":
                 found = recorders.process.select_notifications(None, 10_000)
@@ -91,7 +95,7 @@ class Recorders:
     def do(self, step):
         """Carry out *step*, and acknowledge it."""
         ids = list(step.act(self) or ())
-        epoch = self.process.store.notifications.epoch.hex()
+        epoch = self.process.store.notifications.file.epoch.hex()
         return Ack(read=ids, epoch=epoch) if step.is_reading else Ack(ids=ids, epoch=epoch)
 
     def close(self):

@@ -27,7 +27,8 @@ from domain.projections.transcript import transcript
 from infrastructure.errors import InvalidIdError
 from infrastructure.jsonl.line import encode
 from infrastructure.jsonl.locks import Lease
-from infrastructure.jsonl.recorders import JSONLProcessRecorder, JSONLSnapshotRecorder
+from infrastructure.jsonl.recorders import JSONLProcessRecorder
+from infrastructure.jsonl.snapshots import JSONLSnapshotRecorder
 from infrastructure.jsonl.store import SNAPSHOTS, Store
 from infrastructure.tools.output import ToolContext, capped
 from tests import builders as b
@@ -131,15 +132,16 @@ DELETED = {
     "infrastructure/jsonl/disk.py remove: os.unlink": "the one function of the store that removes",
     "infrastructure/jsonl/disk.py rename: os.replace": "the one that puts a file in place",
     "infrastructure/jsonl/disk.py truncate: os.ftruncate": "the one that cuts",
-    "infrastructure/jsonl/log_file.py _create: disk.rename": "a new log, which was not there",
+    "infrastructure/jsonl/new_log.py put_in_place: disk.rename": "a new log, which was not there",
     "infrastructure/jsonl/log_file.py _cut: disk.truncate": "a failed append, back to before it",
-    "infrastructure/jsonl/log_file.py _discard: disk.remove": "a new log that could not be made",
+    "infrastructure/jsonl/new_log.py _discard: disk.remove": "a new log that could not be made",
     "infrastructure/jsonl/log_file.py _refresh: disk.truncate": "a failed append, back to before it",
     "infrastructure/jsonl/log_file.py roll_back: disk.remove": "a new log that could not be synced",
-    "infrastructure/jsonl/notification_log.py _write_anew: disk.remove": "derived: half an index",
-    "infrastructure/jsonl/notification_log.py _write_anew: disk.rename": "derived: a new index",
-    "infrastructure/jsonl/store.py trash: disk.remove": "derived: snapshots of what is in the trash",
-    "infrastructure/jsonl/store.py trash: disk.rename": "`delete`: into the trash, whole",
+    "infrastructure/jsonl/notification_file.py written_anew: disk.remove": "derived: half an index",
+    "infrastructure/jsonl/notification_file.py written_anew: disk.rename": "derived: a new index",
+    "infrastructure/jsonl/life_cycle.py trash: disk.remove": "derived: snapshots of what is in the trash",
+    "infrastructure/jsonl/life_cycle.py trash: disk.rename": "`delete`: into the trash, whole",
+    "infrastructure/jsonl/snapshots.py _rewrite: replace": "derived: the snapshots, and new ones",
     "infrastructure/jsonl/tracking.py _write: disk.truncate": "derived: half a record",
     "infrastructure/jsonl/tracking.py advancing: disk.truncate": "derived: half a record",
     "infrastructure/jsonl/locks.py _say: disk.truncate": "a lease: who holds it",

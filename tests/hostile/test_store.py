@@ -16,7 +16,7 @@ from app.cli import leftfold
 from app.errors import AppError
 from app.repl.prompt import PrivateHistory
 from infrastructure.errors import LeaseHeldError, StoreError
-from infrastructure.jsonl import disk
+from infrastructure.jsonl import disk, life_cycle
 from infrastructure.jsonl.locks import Lease
 from infrastructure.jsonl.recorders import JSONLTrackingRecorder
 from infrastructure.tools.output import MAX_BYTES, ToolContext, capped
@@ -127,7 +127,7 @@ def use(folder, conversation_id):
         tracking = JSONLTrackingRecorder(app.store)
         attempt(lambda: tracking.insert_tracking(Tracking("reader", 1)))
         attempt(lambda: tracking.max_tracking_id("reader"))
-        attempt(lambda: app.store.trash(conversation_id))
+        attempt(lambda: life_cycle.trash(app.store, conversation_id))
     return complaints
 
 

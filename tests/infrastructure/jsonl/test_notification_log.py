@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from infrastructure.jsonl import disk
-from infrastructure.jsonl.notification_log import SIZE
+from infrastructure.jsonl.notification_file import SIZE
 from infrastructure.jsonl.recorders import JSONLAggregateRecorder, JSONLApplicationRecorder
 from tests.infrastructure.jsonl.support import ID, OTHER, event, events, fill, put, rows
 
@@ -90,7 +90,7 @@ def test_whatever_happens_to_it_it_is_built_anew(recorders, hurt, write_first):
     recorder.insert_events(events(1, 3))
     epoch = recorder.epoch
     recorder.store.close()
-    hurt(recorder.store.notifications.path)
+    hurt(recorder.store.notifications.file.path)
 
     recorder = recorders()
     if write_first:
@@ -109,7 +109,7 @@ def test_it_may_be_lost_while_it_is_in_use(recorders, hurt):
     recorder.insert_events(events(1, 3))
     assert len(order(reader)) == 3
     epoch = recorder.epoch
-    hurt(recorder.store.notifications.path)
+    hurt(recorder.store.notifications.file.path)
 
     assert recorder.insert_events([event(4)]) == [4]
     assert order(reader) == order(recorder) == [(v, ID, v) for v in (1, 2, 3, 4)]
@@ -237,7 +237,7 @@ def test_a_save_whose_record_went_to_a_replaced_order_is_numbered_in_the_new_one
     recorder.insert_events([event(1)])
     recorder.insert_events([event(1, originator_id=OTHER)])
     recorder.store.path_of(OTHER).unlink()  # so it has a number in the old order only
-    path = recorder.store.notifications.path
+    path = recorder.store.notifications.file.path
     real = disk.position
 
     def rebuilt_meanwhile(fd):

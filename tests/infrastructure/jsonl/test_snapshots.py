@@ -5,7 +5,9 @@ import shutil
 
 import pytest
 
-from infrastructure.jsonl.recorders import JSONLApplicationRecorder, JSONLSnapshotRecorder
+from infrastructure.jsonl import life_cycle
+from infrastructure.jsonl.recorders import JSONLApplicationRecorder
+from infrastructure.jsonl.snapshots import JSONLSnapshotRecorder
 from infrastructure.jsonl.store import SNAPSHOTS, Store
 from tests.infrastructure.jsonl.support import ID, event, events
 
@@ -114,6 +116,6 @@ def test_what_goes_to_the_trash_leaves_no_snapshot(logs, snapshots):
     snapshots.insert_events([event(3, "a snapshot")])
     snapshots.store.close()
 
-    logs.trash(ID)
+    life_cycle.trash(logs, ID)
 
     assert list(snapshots.store.path.glob("*.jsonl")) == []

@@ -7,14 +7,14 @@ import pytest
 from eventsourcing.persistence import IntegrityError, ProgrammingError, StoredEvent
 
 from infrastructure.errors import InvalidEventError, LogExistsError, LogMissingError, WriteError
-from infrastructure.jsonl import disk, search
+from infrastructure.jsonl import disk, life_cycle, search
 from infrastructure.jsonl import line as lines_
 from infrastructure.jsonl.recorders import (
     JSONLAggregateRecorder,
     JSONLApplicationRecorder,
     JSONLProcessRecorder,
-    JSONLSnapshotRecorder,
 )
+from infrastructure.jsonl.snapshots import JSONLSnapshotRecorder, insert_unordered
 from tests.infrastructure.jsonl.support import ID, OTHER, event, events, fill, put, rows, versions
 
 
@@ -143,7 +143,7 @@ def test_a_fork_is_a_byte_prefix_and_one_event(stores):
     fill(store, 6)
     before = store.path_of(ID).read_bytes()
 
-    store.fork(ID, 4, OTHER, [event(5, "fork", OTHER, "Forked")])
+    life_cycle.fork(store, ID, 4, OTHER, [event(5, "fork", OTHER, "Forked")])
 
     assert rows(store, OTHER)[1:5] == rows(store)[1:5]
     assert versions(stores(), OTHER) == [1, 2, 3, 4, 5]
@@ -158,7 +158,7 @@ def test_a_fork_in_the_middle_of_a_batch_keeps_its_half(stores):
     fill(store, 1)
     store.insert(events(2, 5))
 
-    store.fork(ID, 3, OTHER, [event(4, "fork", OTHER)])
+    life_cycle.fork(store, ID, 3, OTHER, [event(4, "fork", OTHER)])
 
     assert versions(stores(), OTHER) == [1, 2, 3, 4]
     assert store.inspect(OTHER).damages == []
@@ -173,7 +173,7 @@ def test_a_fork_copies_damage_as_it_is(stores):
     lines[2] = b"\0" * 20
     put(store, lines, end=b"")
 
-    store.fork(ID, 5, OTHER, [event(6, "fork", OTHER)])
+    life_cycle.fork(store, ID, 5, OTHER, [event(6, "fork", OTHER)])
 
     assert rows(store, OTHER)[1:6] == lines[1:]
     assert versions(store, OTHER) == [1, 3, 4, 5, 6]
@@ -186,12 +186,12 @@ def test_a_fork_of_nothing_or_onto_something_is_refused(stores):
     new = UUID(int=9)
 
     with pytest.raises(LogExistsError):
-        store.fork(ID, 2, OTHER, [event(3, originator_id=OTHER)])
+        life_cycle.fork(store, ID, 2, OTHER, [event(3, originator_id=OTHER)])
     with pytest.raises(LogMissingError):
-        store.fork(UUID(int=8), 2, new, [event(3, originator_id=new)])
+        life_cycle.fork(store, UUID(int=8), 2, new, [event(3, originator_id=new)])
     for extra in ([], [event(3)], [event(2, originator_id=new)]):
         with pytest.raises(InvalidEventError):
-            store.fork(ID, 2, new, extra)
+            life_cycle.fork(store, ID, 2, new, extra)
 
     assert store.ids() == [OTHER, ID]
 
@@ -200,7 +200,7 @@ def test_forked_events_are_in_the_order_of_notifications(stores):
     store = stores()
     recorder = JSONLApplicationRecorder(store)
     recorder.insert_events(events(1, 3))
-    store.fork(ID, 2, OTHER, [event(3, originator_id=OTHER)])
+    life_cycle.fork(store, ID, 2, OTHER, [event(3, originator_id=OTHER)])
 
     assert recorder.insert_events([event(4, originator_id=OTHER)]) == [7]
     found = recorder.select_notifications(4, 10)
@@ -225,14 +225,14 @@ def test_snapshots_may_come_in_any_order(stores):
 def test_snapshots_may_be_deleted_or_written_anew_by_others_while_a_program_runs(stores):
     """They are derived: that another file is there now is no reason to refuse one."""
     one, two = stores(), stores()
-    one.insert_unordered([event(10)])
-    two.insert_unordered([event(5)])
-    one.insert_unordered([event(20)])
+    insert_unordered(one, [event(10)])
+    insert_unordered(two, [event(5)])
+    insert_unordered(one, [event(20)])
     assert versions(two) == [5, 10, 20]
 
     one.path_of(ID).unlink()
-    one.insert_unordered([event(30)])
-    two.insert_unordered([event(25)])
+    insert_unordered(one, [event(30)])
+    insert_unordered(two, [event(25)])
     assert versions(one) == [25, 30]
 
 

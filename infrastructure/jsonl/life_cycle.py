@@ -1,0 +1,89 @@
+"""What becomes of whole logs: a copy to go on from, and the trash."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from typing import TYPE_CHECKING
+
+from infrastructure.errors import InvalidEventError, LogExistsError, LogMissingError, WriteError
+from infrastructure.jsonl import disk, locks
+from infrastructure.jsonl.store import SNAPSHOTS, SUFFIX, TRASH, as_uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from uuid import UUID
+
+    from eventsourcing.persistence import StoredEvent
+
+    from infrastructure.jsonl.store import Store
+
+
+def fork(
+    store: Store,
+    source: UUID,
+    upto_version: int,
+    new: UUID,
+    extra: Sequence[StoredEvent],
+) -> None:
+    """Create the log *new*: the bytes of *source* up to a version, then the *extra* events.
+
+    The source is only read, and without a lock: what is copied was appended long before, or is
+    whole. Damaged bytes are copied as they are.
+
+    Raises:
+        LogMissingError: There is no *source*.
+        LogExistsError: There is a *new* already.
+        InvalidEventError: The events do not go on from *upto_version*.
+    """
+    with store.lock, store.folder_locked():
+        parent, child = store.log(source), store.log(new)
+        if child.exists():
+            raise LogExistsError(child.path)
+        cut, line = parent.cut_after(upto_version)
+        last = line.version if line else 0
+        if not extra or any(as_uuid(event.originator_id) != new for event in extra):
+            raise InvalidEventError(f"a fork needs an event of {new} that says so")
+        if extra[0].originator_version <= last:
+            raise InvalidEventError(f"a fork's own events come after version {last}")
+        # A batch that is cut in two looks unfinished; "base" says that it is not.
+        in_batch = line is not None and line.batch is not None and len(set(line.batch)) > 1
+        try:
+            child.fork_from(parent, cut, extra, base=last if in_batch else None)
+        finally:
+            child.end()
+            store.limit_open_files([child])
+    store.announce()
+
+
+def trash(store: Store, conversation: UUID) -> Path:
+    """Move a log into the folder ``.trash``, and return where it is now; nothing is lost.
+
+    Its snapshots, which are derived, go.
+
+    Raises:
+        LogMissingError: There is no such log.
+        LeaseHeldError: Somebody has the conversation open.
+    """
+    with store.lock, store.folder_locked(), locks.Lease.acquire(store.path, conversation):
+        log = store.log(conversation)
+        if not log.exists():
+            raise LogMissingError(log.path)
+        store.let_go(log)
+        folder = store.path / TRASH
+        try:
+            disk.make_inner_folder(folder, durable=store.durable)
+            disk.require_folder(store.path / SNAPSHOTS)
+            taken = {entry.name for entry in disk.files(folder)}
+            name = f"{conversation}{SUFFIX}"
+            names = (name if n == 0 else f"{name}.{n}" for n in itertools.count())
+            target = folder / next(name for name in names if name not in taken)
+            disk.rename(log.path, target)
+            if store.durable:
+                disk.sync_folder(store.path)
+            with contextlib.suppress(OSError):
+                disk.remove(store.path / SNAPSHOTS / name)
+        except OSError as error:
+            raise WriteError(log.path, error) from error
+    return target

@@ -1,0 +1,190 @@
+"""One log, read: which of its lines are believed, and where they stand.
+
+How they are found without reading all of the file is in `search`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from infrastructure.errors import LogMissingError, NewerFormatError, ReadError
+from infrastructure.jsonl import disk, search
+from infrastructure.jsonl import line as lines_
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from uuid import UUID
+
+    from infrastructure.jsonl.line import Line
+    from infrastructure.jsonl.reader import Scan
+
+Identity: TypeAlias = "tuple[int, int]"
+"""Device and inode of a file."""
+
+
+class Unsaved(NamedTuple):
+    """What could not be cut off the end of a file: nobody believes it, as long as nothing follows.
+
+    It begins at *start*, and *end* is the size of the file.
+    """
+
+    identity: Identity
+    start: int
+    end: int
+
+
+class LogReader:
+    """The file of one conversation, as far as it is only read. Not thread-safe.
+
+    Args:
+        path: The file, which need not exist.
+        conversation: Whose events it holds; the file's name, not its header, says so.
+    """
+
+    def __init__(self, path: Path, conversation: UUID) -> None:
+        self.path = path
+        self.conversation = conversation
+        self._identity: Identity | None = None
+        self._unsaved: Unsaved | None = None
+        self._header_checked: Identity | None = None
+
+    def exists(self) -> bool:
+        """Return whether the file is there."""
+        try:
+            disk.stat(self.path)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise ReadError(self.path, error) from error
+        return True
+
+    @property
+    def was_there(self) -> bool:
+        """Whether this process has had the file open, be it only to read it."""
+        return self._identity is not None
+
+    def scan(self) -> Scan:
+        """Read all of the file: what `verify` reports from.
+
+        Raises:
+            LogMissingError: There is no such file.
+        """
+        with self.reading() as (fd, size):
+            return search.scan(fd, 0, size)
+
+    def read(
+        self,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
+    ) -> list[Line]:
+        """Return the lines that are believed, with versions in ``(gt, lte]``.
+
+        The arguments are those of the library's `select_events`. No log, no lines.
+        """
+        try:
+            with self.reading() as (fd, size):
+                if desc and limit is not None and lte is None:
+                    found = search.from_end(fd, size, gt=gt, limit=limit).lines
+                    return search.selected(found, gt, lte, desc=desc, limit=limit)
+                lower = search.lower(gt, lte, desc=desc, limit=limit)
+                upper = search.upper(gt, lte, desc=desc, limit=limit)
+                found = search.between(fd, size, lower, upper)
+                chosen = search.selected(found, gt, lte, desc=desc, limit=limit)
+                stopped = upper != lte and bool(found) and found[-1].end + 1 < size
+                if (lower != gt or stopped) and len(chosen) < (limit or 0):  # versions are missing
+                    found = search.between(fd, size, gt, lte)
+                    chosen = search.selected(found, gt, lte, desc=desc, limit=limit)
+                return chosen
+        except LogMissingError:
+            return []
+
+    def last(self) -> int | None:
+        """Return the last version, or None if there is none."""
+        found = self.read(desc=True, limit=1)
+        return found[0].version if found else None
+
+    def lines_at(self, places: Sequence[tuple[int, int]]) -> list[Line | None]:
+        """Return the lines at *places*, pairs of offset and version; None where it is not so.
+
+        Raises:
+            LogMissingError: There is no such file.
+        """
+        with self.reading() as (fd, size):
+            return search.lines_at(fd, size, places)
+
+    def newest_of(self, topics: Sequence[str]) -> list[Line]:
+        """Return the newest line of each of *topics* that is there."""
+        try:
+            with self.reading() as (fd, size):
+                newest = search.newest_of(fd, size, topics)
+        except LogMissingError:
+            return []
+        found = []
+        for topic in filter(newest.__contains__, topics):
+            lines = self.read(gt=newest[topic] - 1, lte=newest[topic])
+            if not lines or lines[-1].topic != topic:  # it is not believed: an older one may be
+                lines = [line for line in self.read() if line.topic == topic]
+            found += lines[-1:]
+        return found
+
+    def cut_after(self, version: int) -> tuple[int, Line | None]:
+        """Return where the events up to *version* end, newline included, and the last of them.
+
+        Raises:
+            LogMissingError: There is no such file.
+        """
+        with self.reading() as (fd, size):
+            return search.cut_after(fd, size, version)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[tuple[int, int]]:
+        """Open the file for reading; yield its descriptor, and how many bytes may be believed.
+
+        Raises:
+            LogMissingError: There is no such file.
+            NewerFormatError: A newer version wrote it.
+            ReadError: It cannot be read.
+        """
+        try:
+            fd = disk.open_read(self.path)
+        except FileNotFoundError:
+            raise LogMissingError(self.path) from None
+        except OSError as error:
+            raise ReadError(self.path, error) from error
+        try:
+            status = disk.stat_fd(fd)
+            identity = identity_of(status)
+            self._check_header(fd, identity)
+            if self._identity is None:  # what was read is what will be appended to
+                self._identity = identity
+            yield fd, self._believed(status)
+        except NewerFormatError as error:
+            raise NewerFormatError(self.path, error.format) from None
+        except OSError as error:
+            raise ReadError(self.path, error) from error
+        finally:
+            disk.close(fd)
+
+    def _check_header(self, fd: int, identity: Identity) -> None:
+        """Refuse a newer format before any part of the file is read."""
+        if self._header_checked != identity:
+            lines_.header(disk.read(fd, search.PROBE, 0).partition(b"\n")[0])
+            self._header_checked = identity
+
+    def _believed(self, status: os.stat_result) -> int:
+        """Return how much of the file may be believed: all, unless its end was not saved."""
+        unsaved = self._unsaved
+        if unsaved and (unsaved.identity, unsaved.end) == (identity_of(status), status.st_size):
+            return unsaved.start
+        return status.st_size
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    """Return which file *status* is of."""
+    return status.st_dev, status.st_ino

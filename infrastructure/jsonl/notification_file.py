@@ -1,0 +1,233 @@
+"""The file ``.index/notifications``: a header, and a record for every event of a store.
+
+The header of 32 bytes is a magic and a random epoch. A record of 32 bytes is conversation, byte
+offset, version, and the CRC-32 of these 28 bytes. Its number, counted from 1, is the notification
+id: where the system has put an appended record is what numbers it. What the file should say is
+`notification_log`'s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+from zlib import crc32
+
+from infrastructure.errors import ReadError
+from infrastructure.jsonl import disk
+from infrastructure.jsonl.log_reader import identity_of
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+MAGIC: Final = b"leftfold-index/1"
+RECORD: Final = struct.Struct(">16sQII")
+SIZE: Final = RECORD.size
+READ_ONLY: Final = frozenset({errno.EACCES, errno.EROFS, errno.EPERM})
+"""What the system says where nothing can be written."""
+_BODY: Final = struct.Struct(">16sQI")
+_PIECE: Final = SIZE << 15
+
+
+class Record(NamedTuple):
+    """Where one event is."""
+
+    conversation: bytes
+    offset: int
+    version: int
+
+
+class BrokenOrderError(Exception):
+    """The file does not fit the logs, or itself."""
+
+
+class NotificationFile:
+    """The records that are in the file, as far as they are known here.
+
+    Attributes:
+        epoch: Changes whenever ids get a new meaning; read models compare it.
+        count: How many records are known.
+        last: The last known record of each conversation.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._path_text = str(path)
+        self._fd: int | None = None
+        self._identity = (0, 0)
+        self.close()
+
+    def close(self) -> None:
+        """Close it, and forget what was known of it."""
+        self.epoch = b"\0" * 16
+        self.count = 0
+        self.last: dict[bytes, Record] = {}
+        self._size = 0
+        self._synced_count = 0
+        if self._fd is not None:
+            disk.close(self._fd)
+            self._fd = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a file, and it is open."""
+        return self._fd is not None
+
+    @property
+    def identity(self) -> tuple[int, int] | None:
+        """Device and inode of the file that is open."""
+        return self._identity if self.is_open else None
+
+    def is_in_place(self) -> bool:
+        """Whether the file that is open is still the one at its path."""
+        return identity_of(disk.stat(self._path_text)) == self._identity
+
+    def has_changed(self) -> bool:
+        """Return whether another process wrote records: two system calls, nothing is read."""
+        try:
+            status = disk.stat(self._path_text)
+        except OSError:
+            return self.is_open
+        is_same = self.is_open and identity_of(status) == self._identity
+        return not is_same or status.st_size // SIZE - 1 != self.count
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def load(self) -> bool:
+        """Know all that is in the file; return whether it is not the one of before.
+
+        Raises:
+            BrokenOrderError: It is no file of ours, was cut, or a record of it is damaged.
+        """
+        try:
+            status = disk.stat(self.path)
+        except FileNotFoundError:
+            self.close()
+            return True
+        is_new = not self.is_open or identity_of(status) != self._identity
+        if is_new:
+            status = self._open()
+        assert self._fd is not None
+        size = self._size = status.st_size
+        if size // SIZE - 1 < self.count:
+            raise BrokenOrderError
+        while (start := (self.count + 1) * SIZE) + SIZE <= size:
+            data = disk.read(self._fd, min(_PIECE, size - start), start)
+            for record in unpacked(data[: len(data) // SIZE * SIZE]):
+                self.last[record.conversation] = record
+                self.count += 1
+        return is_new
+
+    def _open(self) -> os.stat_result:
+        self.close()
+        disk.require_folder(self.path.parent)
+        self._fd = _opened(self.path)
+        status = disk.stat_fd(self._fd)
+        self._identity = identity_of(status)
+        head = disk.read(self._fd, SIZE, 0)
+        if head[: len(MAGIC)] != MAGIC or len(head) != SIZE:
+            raise BrokenOrderError
+        self.epoch = head[len(MAGIC) :]
+        return status
+
+    def require_whole(self) -> None:
+        """Refuse to append where there is no file, or half a record at its end.
+
+        Raises:
+            BrokenOrderError: That is so. To cut the half might cut the records of others.
+        """
+        if not self.is_open or self._size % SIZE:
+            raise BrokenOrderError
+
+    def records(self, first: int, last: int) -> bytes:
+        """Return the records with the ids from *first* to *last*, packed, as far as they go."""
+        last = min(last, self.count)
+        if self._fd is None or first > last:
+            return b""
+        return disk.read(self._fd, (last - first + 1) * SIZE, first * SIZE)
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def append(self, records: Sequence[Record]) -> int:
+        """Append *records* by one write; return the id of the first.
+
+        Raises:
+            BrokenOrderError: The file is not what it was.
+        """
+        if not records:
+            return self.count + 1
+        assert self._fd is not None
+        disk.write_all(self._fd, b"".join(map(packed, records)))
+        last, torn = divmod(disk.position(self._fd), SIZE)
+        first = last - len(records)
+        if torn or first <= self.count:
+            raise BrokenOrderError
+        for record in records:
+            self.last[record.conversation] = record
+        if first == self.count + 1:  # else others came between; they are read next time
+            self.count += len(records)
+        return first
+
+    def make_safe(self, last: int) -> None:
+        """Wait until the records up to *last* are on the disk: somebody is about to read them.
+
+        Raises:
+            ReadError: They cannot be made so.
+        """
+        if self._fd is None or self._synced_count >= min(last, self.count):
+            return
+        try:
+            disk.sync_data(self._fd)
+        except OSError as error:
+            if error.errno not in READ_ONLY:
+                raise ReadError(self.path, error) from error
+        self._synced_count = self.count
+
+    @contextlib.contextmanager
+    def written_anew(self) -> Iterator[int]:
+        """Put a file with a new epoch in its place; what is written to the descriptor is in it."""
+        self.close()
+        temporary = self.path.with_name(f".notifications.{disk.random_bytes(6).hex()}.tmp")
+        fd = disk.create(temporary)
+        try:
+            disk.write_all(fd, MAGIC + disk.random_bytes(16))
+            yield fd
+            disk.rename(temporary, self.path)
+        except BaseException:
+            disk.remove(temporary)
+            raise
+        finally:
+            disk.close(fd)
+
+
+def _opened(path: Path) -> int:
+    try:
+        return disk.open_append(path)
+    except OSError as error:
+        if error.errno not in READ_ONLY:
+            raise
+        return disk.open_read(path)
+
+
+def packed(record: Record) -> bytes:
+    """Return *record* as it stands in the file."""
+    body = _BODY.pack(*record)
+    return body + crc32(body).to_bytes(4, "big")
+
+
+def unpacked(data: bytes) -> Iterator[Record]:
+    """Yield the records of *data*.
+
+    Raises:
+        BrokenOrderError: One of them is damaged.
+    """
+    view = memoryview(data)
+    place = 0
+    for conversation, offset, version, crc in RECORD.iter_unpack(data):
+        if crc32(view[place : place + _BODY.size]) != crc:
+            raise BrokenOrderError
+        place += SIZE
+        yield Record(conversation, offset, version)
