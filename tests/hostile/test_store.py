@@ -187,7 +187,7 @@ def test_a_folder_of_a_store_that_stands_elsewhere_is_not_used_there(folder, tmp
         app.keep_snapshot(app.get(ids[0]))
         Lease.acquire(folder, ids[0]).release()
         app.recorder.select_notifications(1, 10)
-        app.store.trash(workload.fill(folder, 2))
+        life_cycle.trash(app.store, workload.fill(folder, 2))
     (folder / place).rename(tmp_path / "elsewhere")
     (folder / place).symlink_to(tmp_path / "elsewhere")
     before = contents(tmp_path / "elsewhere")
