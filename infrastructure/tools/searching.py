@@ -33,15 +33,16 @@ def main(options: dict[str, Any], names: list[bytes]) -> None:
 
 
 def _search(name: bytes, wanted: re.Pattern[str], around: int, most: int, start: bytes) -> int:
+    """Search one file; one that cannot be read, or is no file any more, has no matches."""
     try:
         descriptor = os.open(os.path.join(start, name), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)  # noqa: PTH118
+        with os.fdopen(descriptor, "rb") as file:
+            if b"\0" in file.read(_SNIFFED):
+                return 0
+            file.seek(0)
+            return _lines(file, name.decode("utf-8", "replace"), wanted, around, most)
     except OSError:
         return 0
-    with os.fdopen(descriptor, "rb") as file:
-        if b"\0" in file.read(_SNIFFED):
-            return 0
-        file.seek(0)
-        return _lines(file, name.decode("utf-8", "replace"), wanted, around, most)
 
 
 def _lines(file: BinaryIO, name: str, wanted: re.Pattern[str], around: int, most: int) -> int:

@@ -127,16 +127,19 @@ def glob(pattern: str) -> re.Pattern[str]:
     Raises:
         re.error: It is none, or so long that matching it might not end.
     """
-    patterns = _alternatives(pattern.removeprefix("./"))
-    if len(patterns) > _MOST_CHOICES or pattern.count("**") > _MOST_WALKS:
+    if (
+        max(pattern.count("**"), pattern.count("{")) > _MOST_WALKS
+        or pattern.count(",") > _MOST_CHOICES
+    ):
         raise re.error("too many choices")
+    patterns = _alternatives(pattern.removeprefix("./"))
     anywhere = "" if "/" in pattern else "(?:.*/)?"
     return re.compile("|".join(f"{anywhere}{_path(one)}" for one in patterns), re.DOTALL)
 
 
 def _alternatives(pattern: str) -> list[str]:
     choice = re.search(r"\{([^{}]*)\}", pattern)
-    if choice is None or pattern.count("{") > _MOST_WALKS:
+    if choice is None:
         return [pattern]
     before, after = pattern[: choice.start()], pattern[choice.end() :]
     return [whole for one in choice[1].split(",") for whole in _alternatives(before + one + after)]

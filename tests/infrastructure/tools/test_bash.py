@@ -135,6 +135,14 @@ def test_a_timeout_kills_the_grandchildren_too(call, context):
     wait_until(lambda: not any(map(is_running, processes)))
 
 
+def test_a_command_that_ends_well_when_its_time_is_over_has_failed_all_the_same(call):
+    command = "trap 'echo bye; exit 0' TERM; sleep 60 & wait"
+    output = call("bash", command=command, timeout=0.5)
+
+    assert "timed out after 0.5 s" in output.content
+    assert output.is_error
+
+
 def test_a_timeout_returns_although_an_escaped_child_holds_the_pipe(call, context, reap):
     command = "setsid sh -c 'echo $$ > pid; exec sleep 60' & echo out; sleep 60"
 

@@ -1,4 +1,5 @@
 import asyncio
+from difflib import unified_diff
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -83,6 +84,7 @@ def test_an_edit_that_cannot_be_made_changes_nothing(edit, before, edits, messag
         (b"a\r\nb\r\n", "\nb", "\nc", b"a\r\nc\r\n"),
         (b"a\nb\n", "b\r\n", "c\r\n", b"a\nc\n"),
         (b"a\r\nb\r\nc\nd\n", "c\nd", "x\ny", b"a\r\nb\r\nx\ny\n"),
+        (b"a\r\nb\nc\nd\n", "c", "x\ny", b"a\r\nb\nx\ny\nd\n"),
         (b"a\nb\nc\r\n", "c\n", "x\ny\n", b"a\nb\nx\r\ny\r\n"),
     ],
 )
@@ -112,6 +114,19 @@ def test_the_diff_of_a_long_file_of_equal_lines_shows_the_changes_alone(edit):
         "@@ -1,4 +1,3 @@\n-first\n }\n {\n \n"
         "@@ -89999,4 +89998,4 @@\n }\n {\n \n-last\n+end\n"
     )
+
+
+@pytest.mark.parametrize("apart", range(1, 11))
+def test_the_diff_is_the_one_that_all_of_the_file_would_give(edit, apart):
+    before = [f"{n}\n" for n in range(30)]
+    after = [f"new {line}" if n in (9, 9 + apart) else line for n, line in enumerate(before)]
+
+    output, _ = edit(
+        "".join(before).encode(),
+        ("\n9\n", "\nnew 9\n"),
+        (f"\n{9 + apart}\n", f"\nnew {9 + apart}\n") if apart > 1 else ("10", "new 10"),
+    )
+    assert output.content == "".join(unified_diff(before, after, "a/a.txt", "b/a.txt"))
 
 
 def test_a_long_diff_is_capped(edit, context):

@@ -126,6 +126,9 @@ def test_half_a_character_is_no_place_for_an_edit(call, path):
 
     assert call("edit", path="a.txt", edits=[{"old_text": "\\", "new_text": "/"}]).is_error
     assert path.read_bytes() == before
+    path.write_bytes(before := "表a\n".encode("cp932"))  # as before: its second byte is a backslash
+    assert call("edit", path="a.txt", edits=[{"old_text": "\\a", "new_text": "/"}]).is_error
+    assert path.read_bytes() == before
 
 
 def test_utf8_with_a_damaged_byte_is_still_utf8(call, path):
@@ -154,6 +157,8 @@ def test_line_ends_stay_what_all_of_them_are(call, path):
 
     call("write", path="a.txt", content="1\n2\n3\n")
     assert path.read_bytes() == b"1\r\n2\r\n3\r\n"
+    call("write", path="a.txt", content="1\r\n2\n")  # it says itself how they end
+    assert path.read_bytes() == b"1\r\n2\n"
 
     path.write_bytes(b"one\r\ntwo\n")
     call("write", path="a.txt", content="1\n2\n")

@@ -18,6 +18,7 @@ KINDS = {
     "animation": ("image/gif", "GIF", {"save_all": True, "append_images": TURNED}),
     "webp": ("image/webp", "WEBP", {}),
     "lossless": ("image/webp", "WEBP", {"lossless": True}),
+    "moving": ("image/webp", "WEBP", {"save_all": True, "append_images": TURNED}),
 }
 
 
@@ -76,8 +77,17 @@ def test_a_checksum_that_disagrees_is_damage(read):
     assert "damaged" in read(bytes(data)).content
 
 
-def test_what_comes_after_the_end_does_no_harm(read):
-    assert not read(made("jpeg") + b"\0 a trailer").is_error
+def test_the_end_of_a_preview_is_not_the_end_of_the_photo(read):
+    photo = BytesIO()
+    NOISE.save(photo, "JPEG", comment=b"a preview: \xff\xd8 \xff\xd9")
+
+    assert not read(photo.getvalue()).is_error
+    assert "its end is missing" in read(photo.getvalue()[:-2]).content
+
+
+@pytest.mark.parametrize(("kind", "trailer"), [("jpeg", b"\0 a trailer"), ("gif", b"\0\0")])
+def test_what_comes_after_the_end_does_no_harm(read, kind, trailer):
+    assert not read(made(kind) + trailer).is_error
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,15 @@
 """The tools that list, find and search: what git leaves out is left out; nothing blocks or hangs."""
 
+import asyncio
 import os
+import re
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from infrastructure.tools import find
+from infrastructure.tools import TOOLS, find, grep, searching
 from infrastructure.tools.walking import glob, walk
 
 
@@ -18,7 +22,7 @@ def project(context):
         ".gitignore": "*.log\nbuild/\n/only-here.txt\n",
         ".git/info/exclude": "mine.txt\n",
         "src/app.py": "def needle():\n    return 1\n",
-        "src/.gitignore": "!keep.log\n*.tmp\n",
+        "src/.gitignore": "\ufeff!keep.log\n*.tmp\n",
         "src/keep.log": "needle kept\n",
         "src/drop.log": "needle dropped\n",
         "src/a.tmp": "needle\n",
@@ -88,6 +92,7 @@ def test_ls_shows_all_and_says_what_it_is(call, project):
         "only-here.txt",
     ]
     assert call("ls", limit=1).content == ".git/\n[1 of 9 names]"
+    assert len(call("ls", limit=9).content.split("\n")) == 9
     assert "Did you mean src?" in call("ls", path="scr").content
     assert "is not a directory" in call("ls", path="mine.txt").content
     (project / "empty").mkdir()
@@ -102,12 +107,25 @@ def test_ls_shows_all_and_says_what_it_is(call, project):
         ("**/*.{py,log}", [".hidden/x.py", "src/app.py", "src/keep.log"]),
         ("src", ["src/"]),
         ("[!a]*.log", ["src/keep.log"]),
+        ("[^a]*.log", ["src/keep.log"]),
         ("pi?e", ["pipe"]),
         ("nothing", ["(nothing found)"]),
     ],
 )
 def test_find_takes_names_and_paths(call, project, pattern, found):
     assert call("find", pattern=pattern).content.split("\n") == found
+
+
+@pytest.mark.parametrize("pattern", ["**/" * 5 + "x", "{a,b}" * 5, "{" + "a," * 65 + "}", "[b-a]"])
+def test_what_is_no_glob_is_told(call, project, pattern):
+    assert "is no glob" in call("find", pattern=pattern).content
+    assert "cannot be used" in call("grep", pattern="x", glob=pattern).content
+
+
+def test_a_place_that_is_not_there_comes_with_names_like_it(call, project):
+    for output in (call("find", pattern="*", path="scr"), call("grep", pattern="x", path="scr")):
+        assert output.is_error
+        assert "Did you mean src?" in output.content
 
 
 def test_find_is_capped(call, project):
@@ -131,6 +149,70 @@ def test_grep_says_where(call, project):
         "app.py-1- def needle():\napp.py:2:     return 1\n"
     )
     assert call("grep", pattern="zzz").content == "(nothing found)"
+
+
+def test_lines_around_matches_are_shown_once_and_gaps_are_marked(call, project):
+    (project / "a.txt").write_text("needle\nb\nc\nneedle\ne\nf\ng\nneedle\n")
+
+    assert call("grep", pattern="needle", context=1, path="a.txt").content.splitlines() == [
+        "a.txt:1: needle", "a.txt-2- b", "a.txt-3- c", "a.txt:4: needle", "a.txt-5- e", "--",
+        "a.txt-7- g", "a.txt:8: needle",
+    ]  # fmt: skip
+
+
+def test_the_limit_of_grep_counts_over_all_files(call, project):
+    output = call("grep", pattern="needle", path="src", limit=1).content
+
+    assert output == "app.py:1: def needle():\n[The first 1 matches; there may be more]\n"
+    assert len(call("grep", pattern="needle", path="src", limit=2).content.splitlines()) == 3
+
+
+def test_the_process_that_searches_knows_no_credential(call, project, monkeypatch, tmp_path):
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\nenv\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
+    output = call("grep", pattern="needle").content
+
+    assert "PATH=" in output
+    assert "sk-secret" not in output
+
+
+def test_a_search_that_is_stopped_ends(context, project, monkeypatch):
+    """Its process would go on, and the program wait for it."""
+    monkeypatch.setattr(grep, "SECONDS", 3600.0)
+    (project / "a.txt").write_text("a" * 60 + "\n")
+    call = {"pattern": "^(a+)+b", "path": "a.txt"}
+    tool = next(tool for tool in TOOLS if tool.name == "grep")
+
+    def is_searching():
+        children = Path("/proc/self/task").glob("*/children")
+        return any(list_.read_text().strip() for list_ in children)
+
+    async def stopped():
+        task = asyncio.create_task(tool.run(call, context))
+        while not is_searching():
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(stopped())
+    assert not is_searching()
+
+
+def test_a_search_that_is_stopped_before_it_begins_finds_nothing(project):
+    search = grep._Search(grep.GrepInput(pattern="needle"), project)
+    search.stop()
+
+    assert search.run() == "(nothing found)"
+
+
+def test_a_pipe_that_took_the_place_of_a_file_is_not_waited_for(project):
+    """Nor does it cost the other files their matches; a folder neither."""
+    for name in (b"pipe", b"src"):
+        assert searching._search(name, re.compile("x"), 0, 1, os.fsencode(project)) == 0
 
 
 def test_grep_is_capped_in_matches_and_in_length(call, project):

@@ -150,7 +150,17 @@ def test_a_file_that_is_too_large_to_be_counted_is_read_all_the_same(call, conte
     output = call("read", path="a.txt", offset=999_000, limit=2)
 
     assert output.content.startswith(f"{999_000:020}\n{999_001:020}\n\n[Lines 999,000-999,001 of ")
+    page, note = call("read", path="a.txt").content.split("\n\n[Lines 1-")
+    assert page.endswith(f"\n{int(note.split(' ')[0].replace(',', '')):020}")
     assert "is past the end" in call("read", path="a.txt", offset=2_000_000).content
+
+
+def test_a_file_is_known_whole_only_if_all_of_it_was_shown(call, context):
+    (context.cwd / "a.txt").write_text("one\ntwo\n")
+
+    assert list(call("read", path="a.txt").seen) == [str(context.cwd / "a.txt")]
+    assert call("read", path="a.txt", offset=2).seen == {}
+    assert call("read", path="a.txt", limit=1).seen == {}
 
 
 def test_what_is_not_text_is_an_error(call, context):

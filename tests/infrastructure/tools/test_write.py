@@ -55,6 +55,18 @@ def test_a_person_is_shown_what_is_no_text_as_well(context):
     assert plan.unseen.is_error
 
 
+def test_what_stands_there_already_may_be_written_unread(context):
+    (context.cwd / "a.txt").write_text("one\n")
+    write = next(tool for tool in TOOLS if tool.name == "write")
+
+    def unseen(text):
+        plan = asyncio.run(write.plan({"path": "a.txt", "content": text}, context))
+        return plan.unseen
+
+    assert unseen("one\n") is None
+    assert "Read it first" in unseen("two\n").content
+
+
 def test_a_symbolic_link_stays_one(call, context):
     (context.cwd / "real").write_text("old")
     (context.cwd / "link").symlink_to("real")
