@@ -6,14 +6,14 @@ commands that only look at logs start at once.
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eventsourcing.persistence import InfrastructureFactoryError
-from eventsourcing.utils import TopicError
+from eventsourcing.persistence import PersistenceError
 
 from app import instructions
 from app.application import Conversations, require_known
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from decimal import Decimal
     from uuid import UUID
+
+    from eventsourcing.persistence import Mapper
 
     from app.agent import Agent
     from app.application import OpenConversation
@@ -44,6 +46,9 @@ SURELY_FITS = 100_000
 LARGE_WINDOW = 200_000
 """Every model that the price list knows has at least this window, or all the room it asks for."""
 
+_TOPICS = ("PERSISTENCE_MODULE", "CIPHER_TOPIC", "COMPRESSOR_TOPIC")
+"""Variables of the library that name code."""
+
 
 def conversations(settings: Settings) -> Conversations:
     """Return the application over the store (or the persistence module) of these settings.
@@ -52,10 +57,25 @@ def conversations(settings: Settings) -> Conversations:
         SettingsError: the environment names a module, a key or a compressor that is none.
     """
     try:
-        return Conversations(settings.environment, home=settings.home)
-    except (InfrastructureFactoryError, TopicError, ValueError) as error:
-        names = "PERSISTENCE_MODULE, CIPHER_KEY, CIPHER_TOPIC, COMPRESSOR_TOPIC"
-        raise SettingsError(f"a setting means nothing ({names}): {error}") from error
+        found = Conversations(settings.environment, home=settings.home)
+        _try_out(found.mapper)
+    except PersistenceError:
+        raise
+    except Exception as error:  # the library, and what it was told to use, raise what they like
+        said = (f"{name}={os.environ[name]}" for name in _TOPICS if os.environ.get(name))
+        names = ", ".join([*said, "CIPHER_KEY"])
+        why = error.__cause__ or error
+        raise SettingsError(f"a setting means nothing ({names}): {why}") from error
+    return found
+
+
+def _try_out(mapper: Mapper[UUID]) -> None:
+    """Take a byte through the compressor and the cipher: any topic may be named as one."""
+    text = b"."
+    if mapper.compressor is not None:
+        text = mapper.compressor.decompress(mapper.compressor.compress(text))
+    if mapper.cipher is not None:
+        mapper.cipher.decrypt(mapper.cipher.encrypt(text))
 
 
 @asynccontextmanager

@@ -2,8 +2,9 @@
 
 The SDK and its transport read a dozen variables on their own, and raise whatever a wrong one makes
 them raise. So they are read here: cleaned, checked, handed over; the SDK reads none of those again.
-Loopback never goes through a proxy. Only credentials of other kinds than a key or a token
-(profiles, identity tokens) are left to the SDK to find.
+Loopback never goes through a proxy. No redirection is followed: a server would choose who gets the
+conversation, and each header but ``Authorization``. Only credentials of other kinds than a key or a
+token (profiles, identity tokens) are left to the SDK to find.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _OTHERS = (
 def connect(anthropic: Any, *, base_url: str, api_key: str) -> Any:
     """Return a client for *base_url*, to which nothing of the environment applies."""
     http = anthropic.DefaultAsyncHttpxClient(
-        trust_env=False, verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        trust_env=False, follow_redirects=False, verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     )
     with _without(_HEADERS):
         return anthropic.AsyncAnthropic(
@@ -68,7 +69,10 @@ def connect_by_environment(anthropic: Any, httpx2: Any) -> Any:
     url = _checked_base_url(httpx2)
     context = _tls(httpx2)
     http = anthropic.DefaultAsyncHttpxClient(
-        trust_env=False, verify=context, mounts=_mounts(httpx2, context, url)
+        trust_env=False,
+        follow_redirects=False,
+        verify=context,
+        mounts=_mounts(httpx2, context, url),
     )
     headers = _custom_headers()
     with _without(_HEADERS):

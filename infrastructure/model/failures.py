@@ -71,6 +71,8 @@ def refusal(
     what, advice = _words(status)
     label = ", ".join(part for part in (f"HTTP {status}" if status else "", kind or "") if part)
     named = limits(body, status=status, asked_for=asked_for)
+    if location := words_of(str(headers.get("location") or "")):
+        advice = f"nothing was sent to {location}; if that is right, change ANTHROPIC_BASE_URL"
     wait = retry_after(str(headers.get("retry-after") or ""))
     if wait and wait > _LONG_WAIT:
         advice = f"it asks to wait {wait:,.0f} seconds"

@@ -475,7 +475,10 @@ def test_settings_that_mean_nothing(tmp_path):
         (["list"], {"LEFTFOLD_DURABILITY": "maybe"}, 1, "LEFTFOLD_DURABILITY"),
         (["list"], {"PERSISTENCE_MODULE": "no.such.module"}, 1, "no.such.module"),
         (["list"], {"CIPHER_KEY": "short"}, 1, "CIPHER_KEY"),
+        (["list"], {"CIPHER_TOPIC": "json:JSONDecoder"}, 1, "CIPHER_TOPIC=json:JSONDecoder"),
+        (["-p", "hi"], {"COMPRESSOR_TOPIC": "os"}, 1, "COMPRESSOR_TOPIC=os"),
     ]:
         done = program.run("--offline", *arguments, environment=environment)
         assert done.code == code, (arguments, environment, done)
         assert told in done.err
+        assert "this is a bug" not in done.err

@@ -219,3 +219,16 @@ def test_credentials_of_a_proxy_are_in_no_error():
     assert "proxy:1" in str(error)
     assert "password1" not in str(error)
     assert "abc123" not in str(error)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirection_takes_neither_the_conversation_nor_a_header_anywhere(status):
+    with RawServer(response(sse(*said("Hi.")))) as elsewhere:
+        place = f"{elsewhere.url}/v1/messages".replace("127.0.0.1", "localhost")
+        with RawServer(response(status=status, headers=[("location", place)])) as server:
+            error = asked({"ANTHROPIC_CUSTOM_HEADERS": "X-Gateway-Key: abc"}, base_url=server.url)
+    assert elsewhere.requests == []
+    assert error.status == status
+    assert str(error).endswith(
+        f"nothing was sent to {place}; if that is right, change ANTHROPIC_BASE_URL"
+    )
