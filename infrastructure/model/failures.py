@@ -22,7 +22,6 @@ _DEEPEST = 40
 """How deep an error body is read; the frames of the caller decide how deep one could go."""
 _AGAIN = frozenset({408, 409, 425, 429})
 _NEVER_AGAIN = frozenset({501, 505, 511})
-_AGAIN_KINDS = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
 _SERVER_ERRORS, _FIRST_REFUSAL, _FIRST_REDIRECT = 500, 400, 300
 _KINDS_OF_STATUS = {
     "invalid_request_error": 400,
@@ -82,7 +81,7 @@ def refusal(
         kind=kind or _kind_of(status),
         status=status,
         request_id=headers.get("request-id") or headers.get("x-request-id"),
-        is_passing=not (named.is_overflow or named.max_tokens) and _is_passing(status, kind),
+        is_passing=not (named.is_overflow or named.max_tokens) and _is_passing(status),
         retry_after=wait,
         is_overflow=named.is_overflow,
         context_window=named.context_window,
@@ -105,9 +104,9 @@ def _words(status: int | None) -> tuple[str, str]:
     return "the API answered with a redirection", "check ANTHROPIC_BASE_URL"
 
 
-def _is_passing(status: int | None, kind: str | None) -> bool:
+def _is_passing(status: int | None) -> bool:
     if status is None:
-        return kind in _AGAIN_KINDS
+        return False
     return status in _AGAIN or (status >= _SERVER_ERRORS and status not in _NEVER_AGAIN)
 
 

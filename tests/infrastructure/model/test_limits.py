@@ -134,6 +134,16 @@ OVERFLOWS = [
     ("The prompt is too large: 12345 tokens, but only 8192 are available.", 8192, 12345),
     ("prompt tokens (9000) + max_tokens (16384) exceeds 8192 max_model_len", 8192, 9000),
     ("the sum of input length 40000 and max_tokens 16384 is beyond 32768", 32768, 40000),
+    ("prompt is too long: only 8192 tokens are available", 8192, None),
+    ("prompt is too long: the limit is 16384 tokens", 16384, None),
+    ("The prompt is too large: 40000000 bytes, the limit is 33554432 bytes", None, None),
+    ({"message": "prompt too long", "context_length": 8192, "requested_tokens": 9000}, 8192, 9000),
+    ({"message": "prompt too long", "max_model_len": 8192, "prompt_tokens": 9000}, 8192, 9000),
+    (
+        {"code": "context_length_exceeded", "message": "max_tokens is too large: 30000 > 8192"},
+        8192,
+        30000,
+    ),
 ]
 """What was said, the window that it names, and how long the request was."""
 
@@ -184,6 +194,7 @@ TOO_LONG_ANSWERS = [
     ("16384 is above the maximum number of output tokens (8192)", 8192),
     ("max_tokens cannot exceed 8192", 8192),
     ("max_tokens should not be greater than 8192, got 16384", 8192),
+    ({"message": "max_tokens is too large", "maximum": 8192}, 8192),
 ]
 OTHER_REFUSALS = [
     "max_tokens must be greater than thinking.budget_tokens",
@@ -195,6 +206,11 @@ OTHER_REFUSALS = [
     "Your credit balance is too low to access the Anthropic API.",
     "Could not process image",
     "max_tokens: Field required",
+    "max_tokens must be at least 1024",
+    "max_completion_tokens (16384) and max_tokens (32000) cannot both be set",
+    "This document takes 9000 tokens; 4096 are allowed",
+    "Limit 30000 tokens per minute, requested 40000",
+    "E5001: 3000 of 2000",
     "max_tokens: Input should be greater than or equal to 1",
     "tool_use ids were found without tool_result blocks",
     "messages.1.content.0.thinking: signature is invalid",
@@ -261,8 +277,21 @@ def test_two_counts_of_tokens_are_a_window_and_a_longer_request(
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429])
-def test_a_refusal_of_another_status_is_no_overflow(status):
-    assert not limits("too many input tokens: the limit is 30000", status=status).is_overflow
+@pytest.mark.parametrize(
+    "said", ["too many input tokens: the limit is 30000", "40000 tokens came, 30000 are allowed"]
+)
+def test_a_refusal_of_another_status_is_no_overflow(said, status):
+    assert not limits(said, status=status).is_overflow
+
+
+def test_too_many_bytes_are_too_long_a_request_in_whatever_words():
+    assert limits("Payload Too Large", status=413) == Limits(is_overflow=True)
+
+
+def test_a_limit_of_a_minute_that_no_waiting_raises_is_no_window():
+    said = "Request too large on tokens per minute (TPM): Limit 6000, Requested 8000"
+
+    assert limits(said, status=413) == Limits(is_overflow=True)
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "9" * 5000 + " + 1"])

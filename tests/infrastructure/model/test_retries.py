@@ -5,9 +5,11 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from infrastructure.errors import ModelError
-from infrastructure.model import retrying
+from infrastructure.model import client, retrying
 from infrastructure.model.client import AnthropicModel
 from tests.server import ScriptedServer, hang_up, refuse, reply
 
@@ -133,6 +135,34 @@ def test_a_server_that_asks_for_an_hour_is_not_waited_for():
     assert (events, error.status, requests) == ([], 429, 1)
 
 
+def test_a_pause_is_as_long_as_the_server_asks_for_and_as_is_said(monkeypatch):
+    waited = []
+
+    async def sleep(seconds):
+        waited.append(seconds)
+
+    monkeypatch.setattr(client.asyncio, "sleep", sleep)
+    events, error, _ = asked(refuse(529, retry_after=2.5), reply("Hi."))
+
+    assert error is None
+    assert waited == [2.5]
+    assert events[0]["after"] == 2.5
+
+
+@given(st.integers(1, retrying.MAX_RETRIES))
+def test_pauses_that_nobody_asked_for_double_and_are_a_little_shorter_by_chance(attempt):
+    pause = retrying.pause_after(ModelError("busy", is_passing=True), attempt)
+
+    assert 0.75 <= pause / 2 ** (attempt - 1) <= 1
+
+
+@pytest.mark.parametrize(("seconds", "pause"), [(0, 0), (120, 120), (121, None)])
+def test_a_server_is_waited_for_two_minutes_at_most(seconds, pause):
+    problem = ModelError("busy", is_passing=True, retry_after=seconds)
+
+    assert retrying.pause_after(problem, 1) == pause
+
+
 def test_a_pause_can_be_cancelled():
     async def ask(url):
         model = AnthropicModel(base_url=url, api_key="test")
@@ -162,5 +192,7 @@ def test_a_date_means_the_seconds_until_then():
     assert 50 < retrying.retry_after(format_datetime(soon, usegmt=True)) <= 60
     assert retrying.retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
     assert retrying.retry_after("2.5") == 2.5
+    assert retrying.retry_after("-5") == 0
     assert retrying.retry_after("nan") is None
+    assert retrying.retry_after("Wed, 21 Oct 2015 07:28:00 -0000") is None
     assert retrying.retry_after("soon") is None
