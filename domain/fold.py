@@ -216,7 +216,7 @@ class Fold(BaseAggregate[UUID]):
 
     @property
     def gaps(self) -> list[Gap]:
-        """What is lost of the log, or cannot be read."""
+        """Where events are lost or cannot be read: `first`, `last`, `unreadable`, `leaf`."""
         return self._history.gaps
 
     @property

@@ -100,6 +100,7 @@ COMPASS BYPASS PASSAGE PASSIVE SECRETARY TOKENIZER TOKENIZERS_PARALLELISM MAX_TO
 AUTHOR PATH HOME COOKIECUTTER_CONFIG MonkeyBusiness
 """
 CREDENTIALS, WORDS = _CREDENTIALS.split(), _WORDS.split()
+ANYWHERE = [name for name in CREDENTIALS if not name.endswith("_AUTH")]  # that is one at the end
 BORDERS = st.sampled_from(["_", "-", ".", "__", "_2_"])
 
 
@@ -113,7 +114,7 @@ def test_the_place_of_a_secret_and_other_words_are_none(name):
     assert not is_secret(name)
 
 
-@given(st.lists(st.sampled_from(WORDS[:-7]), max_size=3), st.sampled_from(CREDENTIALS), BORDERS)
+@given(st.lists(st.sampled_from(WORDS[:-7]), max_size=3), st.sampled_from(ANYWHERE), BORDERS)
 def test_a_word_counts_wherever_it_stands_and_a_part_of_one_nowhere(words, credential, border):
     assert names_secret(border.join([credential, *words]))
     assert names_secret(border.join([credential.lower(), "x"]))
