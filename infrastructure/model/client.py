@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from infrastructure.errors import ModelError
@@ -64,7 +63,7 @@ class AnthropicModel:
         """
         # A second of start-up, in a thread: Ctrl+C must work meanwhile.
         modules = await asyncio.to_thread(_slow_imports)
-        for attempt in count(1):
+        for attempt in range(1, self._max_retries + 2):
             patience = Patience(self._idle_limit)
             try:
                 async for event in self._answer(request, patience, *modules):

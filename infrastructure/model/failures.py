@@ -105,9 +105,10 @@ def _words(status: int | None) -> tuple[str, str]:
 
 
 def _is_passing(status: int | None) -> bool:
-    if status is None:
+    """Whether waiting helps; of a kind of error that means so, the status is known."""
+    if status is None or status in _NEVER_AGAIN:
         return False
-    return status in _AGAIN or (status >= _SERVER_ERRORS and status not in _NEVER_AGAIN)
+    return status in _AGAIN or status >= _SERVER_ERRORS
 
 
 def _kind(body: Any) -> str | None:

@@ -71,11 +71,12 @@ _LIMIT_WORDS = (
 _LIMITS = tuple(
     re.compile(pattern, _FLAGS)
     for pattern in (
-        rf"(?:n_ctx|context_(?:window|length)){_NEAR}{_NUMBER}",
+        rf"n_ctx{_NEAR}{_NUMBER}",
         rf"\d[km]?\s*(?:tokens?\s*)?(?:/|(?:out )?of)\s*{_NUMBER}(?!\s*%)",
         rf"\[\s*\d+\s*,\s*{_NUMBER}",
         rf"(?:to|and)\s+{_NUMBER}\s*\((?:ex|in)clusive\)",
         rf"(?:>|<=|≤)\s*{_NUMBER}",
+        rf"{_NUMBER}\s+(?:tokens\s+)?(?:max_model_len|n_ctx)",
         rf"\bonly {_NUMBER}",
         rf"(?:{_LIMIT_WORDS}){_NEAR}{_NUMBER}",
         rf"{_NUMBER}[- ]?(?:tokens?)?[\s(:]{{0,3}}(?:maximum|max\b|limit)",
@@ -87,6 +88,11 @@ _LIMITS = tuple(
 _ANY = re.compile(_NUMBER, _FLAGS)
 _SUM = re.compile(r"(?<!\d)(\d{1,12})\s*\+\s*(\d{1,12})\s*>")
 
+_WINDOW_KEYS = (
+    "n_ctx", "context_window", "context_length", "max_context_length", "max_model_len",
+    "max_input_tokens", "token_limit",
+)  # fmt: skip
+_ASKED_KEYS = ("n_prompt_tokens", "prompt_tokens", "requested_tokens", "input_tokens", "requested")
 _SMALLEST_WINDOW = 256
 _MOST_TEXTS, _LONGEST_TEXT = 200, 8_000
 _NO_REFUSAL_OF_LENGTH = frozenset({401, 402, 403, 404, 408, 409})
@@ -121,14 +127,15 @@ def limits(body: Any, *, status: int | None = None, asked_for: int | None = None
     if _RATE.search(said):  # a limit per minute that no waiting raises: it is no window
         return Limits(is_overflow=True)
     window = (
-        _first(said, _LIMITS, lambda n: n >= _SMALLEST_WINDOW and n != asked_for)
+        _number_at(body, _WINDOW_KEYS)
+        or _first(said, _LIMITS, lambda n: n >= _SMALLEST_WINDOW and n != asked_for)
         or _first(said, _LIMITS, lambda n: n >= _SMALLEST_WINDOW)
         or in_numbers.context_window
     )
     return Limits(
         is_overflow=True,
         context_window=window,
-        requested_tokens=_requested(said, window or _SMALLEST_WINDOW),
+        requested_tokens=_requested(body, said, window or _SMALLEST_WINDOW),
     )
 
 
@@ -168,11 +175,11 @@ def _limits_in_numbers(said: str, status: int | None) -> Limits:
     return Limits(is_overflow=True, context_window=window, requested_tokens=requested)
 
 
-def _requested(said: str, window: int) -> int | None:
+def _requested(body: Any, said: str, window: int) -> int | None:
     """Return how long the request was: the number that is above the *window*."""
     if parts := _SUM.search(said):
         return int(parts[1]) + int(parts[2])
-    return _first(said, (_ANY,), lambda n: n > window)
+    return _number_at(body, _ASKED_KEYS) or _first(said, (_ANY,), lambda n: n > window)
 
 
 def _first(said: str, patterns: tuple[re.Pattern[str], ...], is_possible: Any) -> int | None:
@@ -205,3 +212,19 @@ def _texts(value: Any) -> Iterator[str]:
         case list():
             for inner in value:
                 yield from _texts(inner)
+
+
+def _number_at(value: Any, keys: tuple[str, ...]) -> int | None:
+    """Return the number under one of *keys*, however deep it stands."""
+    match value:
+        case dict():
+            for key in keys:
+                number = value.get(key)
+                if isinstance(number, int) and number >= _SMALLEST_WINDOW:
+                    return number
+            inner = list(value.values())
+        case list():
+            inner = value
+        case _:
+            return None
+    return next(filter(None, (_number_at(item, keys) for item in inner)), None)

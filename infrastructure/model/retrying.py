@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 MAX_RETRIES = 3
 """How often a request is sent again that nobody has begun to answer."""
 
+_LONGEST_PAUSE = 30.0
 LONGEST_PAUSE_ASKED_FOR = 120.0
 """A server that asks for a longer pause is not waited for: a person decides."""
 
@@ -29,7 +30,7 @@ def pause_after(problem: ModelError, attempt: int) -> float | None:
     if problem.retry_after is not None:
         asked_for = problem.retry_after
         return asked_for if asked_for <= LONGEST_PAUSE_ASKED_FOR else None
-    return 2.0 ** (attempt - 1) * random.uniform(0.75, 1.0)  # noqa: S311
+    return min(2.0 ** (attempt - 1), _LONGEST_PAUSE) * random.uniform(0.75, 1.0)  # noqa: S311
 
 
 def retry_after(header: str) -> float | None:

@@ -28,6 +28,7 @@ _AFTER_STOP_REASON, _AFTER_END = 10.0, 1.0
 
 _LARGEST_EVENT = 64 * 1024 * 1024
 _LONGEST_OTHER_BODY = 32 * 1024 * 1024
+_LONGEST_BEGINNING = 200
 _EMPTY: tuple[Any, ...] = ("", None, [], {})
 
 
@@ -70,7 +71,11 @@ def carries_content(event: JsonObject) -> bool:
         case {"type": "content_block_delta", "delta": dict(delta)}:
             return any(value not in _EMPTY for key, value in delta.items() if key != "type")
         case {"type": "content_block_start", "content_block": dict(block)}:
-            return any(value not in _EMPTY for key, value in block.items() if key != "type")
+            return any(
+                value not in _EMPTY for key, value in block.items() if key != "type"
+            ) or block.get("type") not in ("text", "thinking")
+        case {"type": "message_delta", "delta": {"stop_reason": str()}}:
+            return True
         case _:
             return False
 
@@ -93,13 +98,14 @@ async def events_of(
     is_complete = False
     while True:
         try:
-            event = _event(await patience.wait_for(anext(events)), response, asked_for)
+            sse = await patience.wait_for(anext(events))
         except StopAsyncIteration:
             break
         except (httpx2.HTTPError, ModelError):
-            if is_complete:  # all of it is here: what comes after it is of no interest
+            if is_complete:  # all of it is here: how the response ends is of no interest
                 return
             raise
+        event = _event(sse, response, asked_for)
         if event is None:
             continue
         body.is_stream = True
@@ -212,7 +218,8 @@ def _whole_message(body: _Body, response: Any, asked_for: int | None) -> Iterato
 def _no_stream(text: str, response: Any) -> ModelError:
     """Return what to say of a body that is neither a stream nor a message."""
     kind = str(response.headers.get("content-type") or "no content type").partition(";")[0]
-    beginning = words_of(text)
+    words = words_of(text)
+    beginning = f"{words[:_LONGEST_BEGINNING]}…" if len(words) > _LONGEST_BEGINNING else words
     what = f"{kind}: {beginning}" if beginning else f"{kind}, and nothing in it"
     status = response.status_code
     return ModelError(

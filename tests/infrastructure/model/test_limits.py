@@ -140,6 +140,15 @@ OVERFLOWS = [
     ({"message": "prompt too long", "context_length": 8192, "requested_tokens": 9000}, 8192, 9000),
     ({"message": "prompt too long", "max_model_len": 8192, "prompt_tokens": 9000}, 8192, 9000),
     (
+        {
+            "message": "the request exceeds the available context size",
+            "prompt_tokens": 9000,
+            "max_model_len": 8192,
+        },
+        8192,
+        9000,
+    ),
+    (
         {"code": "context_length_exceeded", "message": "max_tokens is too large: 30000 > 8192"},
         8192,
         30000,
