@@ -53,22 +53,21 @@ class Refusals:
             raise (self._with_next_step(end) if end is problem else end) from problem
 
     async def _change(self, problem: ModelError) -> bool:
-        return (
-            self._take_limit(problem)
-            or self._drop_field(problem)
-            or self._leave_out(problem)
-            or await self._make_room(problem)
-        )
+        """Change what *problem* names: a limit, a field of the request, or what is said in it."""
+        if self._take_limit(problem):
+            return True
+        if field := self._refused_field(problem):
+            return self._drop_field(field, problem)
+        return self._leave_out(problem) or await self._make_room(problem)
 
     def _take_limit(self, problem: ModelError) -> bool:
         if problem.max_tokens is None:
             return False
         return self._compactor.learn(max_tokens=problem.max_tokens)
 
-    def _drop_field(self, problem: ModelError) -> bool:
-        """Go on without the field that the refusal names, where nothing else depends on it."""
-        talk = self._at_hand.conversation
-        if not talk.caching or self._refused_field(problem) != "cache_control":
+    def _drop_field(self, field: str, problem: ModelError) -> bool:
+        """Go on without the *field* that the refusal names, where nothing else depends on it."""
+        if field != "cache_control" or not self._at_hand.conversation.caching:
             return False
         self._at_hand.record(
             lambda latest: latest.change_model(
@@ -87,8 +86,6 @@ class Refusals:
     def _leave_out(self, problem: ModelError) -> bool:
         """Withhold what the refusal names; False if that is nothing, or left out already."""
         if problem.is_overflow or problem.status not in _MAY_NAME_CONTENT:
-            return False
-        if self._refused_field(problem) is not None:
             return False
         talk = self._at_hand.conversation
         meant = suspects(talk, context(talk, talk.leaf), problem.reason)
@@ -112,8 +109,6 @@ class Refusals:
         if not problem.is_overflow:
             is_possible = problem.is_unexplained and not self._has_made_room
             if not is_possible or not self._compactor.is_nearly_full():
-                return False
-            if self._refused_field(problem) is not None:
                 return False
         is_learned = self._compactor.learn_window(problem, is_first=not self._has_made_room)
         self._has_made_room = True
