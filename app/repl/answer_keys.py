@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 SECONDS_OF_SILENCE = 0.3
 """What comes within this time of the key before belongs to the same burst."""
-_SECONDS_FOR_AN_ESCAPE = 0.1
+SECONDS_FOR_AN_ESCAPE = 0.1
+"""How long an Esc may yet become the beginning of an arrow key."""
 _STOPPING = (Keys.Escape, Keys.ControlC, Keys.ControlD)
 _ENTER = (Keys.ControlM, Keys.ControlJ)
 
@@ -103,12 +104,12 @@ class AnswerKeys:
         if self._source.closed:
             self._say("stop")
             return
-        self._wait(_SECONDS_FOR_AN_ESCAPE, self._flush)
+        self._wait(SECONDS_FOR_AN_ESCAPE, self._flush)
 
     def _flush(self) -> None:
         """Take an Esc that is one: nothing came behind it."""
         self._take(self._source.flush_keys())
-        self._wait(SECONDS_OF_SILENCE - _SECONDS_FOR_AN_ESCAPE, self._end_burst)
+        self._wait(SECONDS_OF_SILENCE - SECONDS_FOR_AN_ESCAPE, self._end_burst)
 
     def _take(self, keys: Sequence[KeyPress]) -> None:
         self._burst += [press for press in keys if press.key is not Keys.CPRResponse]

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 STOP, AGAIN = "stop", "again"
 """Answers that decide nothing: end the turn, put the question once more."""
-_SECONDS_FOR_AN_ESCAPE = 0.1
 _DECLINING = ("no", "reason", STOP)
 """All that counts before the call has been shown whole."""
 
@@ -104,13 +103,14 @@ async def ask_why_at_terminal() -> str | None:
     """
     from prompt_toolkit.key_binding import KeyBindings  # noqa: PLC0415
 
+    from app.repl.answer_keys import SECONDS_FOR_AN_ESCAPE  # noqa: PLC0415
     from app.repl.line_session import LineSession  # noqa: PLC0415
 
     keys = KeyBindings()
     keys.add("escape")(lambda event: event.app.exit(result=None))
     message = _("Why not? (Enter: refuse · Esc: back · Ctrl+C: stop) ")
     session: LineSession[str | None] = LineSession(message, key_bindings=keys)
-    session.app.timeoutlen = session.app.ttimeoutlen = _SECONDS_FOR_AN_ESCAPE
+    session.app.timeoutlen = session.app.ttimeoutlen = SECONDS_FOR_AN_ESCAPE
     try:
         return await session.prompt_async(handle_sigint=False)
     except (EOFError, KeyboardInterrupt, OSError):

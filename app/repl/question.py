@@ -224,16 +224,20 @@ def _argument_lines(arguments: JsonObject) -> Iterator[Line]:
         yield from (Line(text, before=f"{_INDENT}  ") for text in others)
 
 
+def _visible_path(path: str) -> str:
+    return visible(path.replace("\n", "␊"))
+
+
 def _file_lines(change: Change, cwd: Path) -> Iterator[Line]:
     """Yield which file it is, and which it really is where links lead somewhere else."""
     path = "\n".join(visible_lines(change.path)).replace("\n", "␊")
     yield Line(path, "bold")
     named = os.path.normpath(cwd / Path(os.path.expanduser(change.path)))  # noqa: PTH111
-    target = visible(str(change.target).replace("\n", "␊"))
+    target = _visible_path(str(change.target))
     if str(change.target) != named:
         yield Line(_("through a link: the file is {target}").format(target=target), "yellow")
     if not change.target.is_relative_to(os.path.realpath(cwd)):
-        place = visible(os.path.realpath(cwd))
+        place = _visible_path(os.path.realpath(cwd))
         yield Line(_("outside the directory {place}").format(place=place), "yellow")
     if change.before is None:
         yield Line(_("a new file") if change.after else _("a new file, empty"))

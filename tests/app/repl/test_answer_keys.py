@@ -29,7 +29,7 @@ PASTE = "\x1b[200~{}\x1b[201~"
 def _terminal(request, monkeypatch):
     monkeypatch.setenv("TERM", request.param)
     monkeypatch.setattr(answer_keys, "SECONDS_OF_SILENCE", 0.02)
-    monkeypatch.setattr(answer_keys, "_SECONDS_FOR_AN_ESCAPE", 0.01)
+    monkeypatch.setattr(answer_keys, "SECONDS_FOR_AN_ESCAPE", 0.01)
 
 
 class Weighing(AnswerKeys):
