@@ -72,22 +72,16 @@ class JSONLSnapshotRecorder(JSONLAggregateRecorder):
         return None
 
     def select_events(  # noqa: D102
-        self,
-        originator_id: UUID | str,
-        *,
-        gt: int | None = None,
-        lte: int | None = None,
-        desc: bool = False,
-        limit: int | None = None,
+        self, originator_id: UUID | str, *, limit: int | None = None, **wanted: Any
     ) -> Sequence[StoredEvent]:
         found: list[StoredEvent | None] = []
         with suppress(StoreError):
             self._require_folder()
-            lines = self.select_lines(originator_id, gt=gt, lte=lte, desc=desc, limit=limit)
-            found = [self._checked(originator_id, line) for line in lines]
-            if not all(found):
-                lines = self.select_lines(originator_id, gt=gt, lte=lte, desc=desc)
+            for most in (limit, None):  # all of them, if a doubtful one is among the first
+                lines = self.select_lines(originator_id, limit=most, **wanted)
                 found = [self._checked(originator_id, line) for line in lines]
+                if all(found):
+                    break
         return [stored for stored in found if stored is not None][:limit]
 
     def _require_folder(self) -> None:

@@ -155,8 +155,7 @@ class Store:
             WriteError: Nothing of it was kept.
         """
         with self.lock:
-            with self._saved(events, tracking):
-                pass
+            self._save(events, tracking, number=False)
             self.announce()
 
     def insert_and_number(
@@ -171,8 +170,7 @@ class Store:
             if not self.notifications.is_ready:
                 with contextlib.suppress(StoreError):  # derived: no reason not to save
                     self.notifications.catch_up()
-            with self._saved(events, tracking) as saves:
-                numbers = self.notifications.add(saves)
+            numbers = self._save(events, tracking, number=True)
             self.announce()
         return numbers
 
@@ -198,33 +196,31 @@ class Store:
         for listener in tuple(self.listeners):
             listener.set()
 
-    @contextlib.contextmanager
-    def _saved(
-        self, events: Sequence[StoredEvent], tracking: Tracking | None
-    ) -> Iterator[list[Unindexed]]:
-        """Save, and hold the locks of the logs inside the ``with``."""
+    def _save(
+        self, events: Sequence[StoredEvent], tracking: Tracking | None, *, number: bool
+    ) -> list[int]:
+        """Save; if asked to, *number* the events while the locks of their logs are held."""
         groups = grouped(events)
         if not groups:
             if tracking is not None:
                 with self.tracking.advancing(tracking):
                     pass
-            yield []
-            return
-        with self._begun([self.log(conversation) for conversation in sorted(groups)]) as logs:
+            return []
+        logs = [self.log(conversation) for conversation in sorted(groups)]
+        with self._begun(logs):
             for log in logs:
                 log.check(groups[log.conversation])
-            mark, last = None, logs[-1]
-            saving: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-            if tracking is not None:
-                mark = (tracking.application_name, tracking.notification_id)
+            if tracking is None:
+                saves = _write(logs, groups, None)
+            else:
+                last, mark = logs[-1], (tracking.application_name, tracking.notification_id)
                 version = groups[last.conversation][-1].originator_version
-                saving = self.tracking.advancing(tracking, last.conversation, version)
-            with saving:
-                saves = _write(logs, groups, mark)
-            yield _in_order(saves, events)
+                with self.tracking.advancing(tracking, last.conversation, version):
+                    saves = _write(logs, groups, mark)
+            return self.notifications.add(_in_order(saves, events)) if number else []
 
     @contextlib.contextmanager
-    def _begun(self, logs: Sequence[LogFile]) -> Iterator[Sequence[LogFile]]:
+    def _begun(self, logs: Sequence[LogFile]) -> Iterator[None]:
         """Lock *logs*, and the folder first if some of them are to be created."""
         were_open = all(log.is_open for log in logs)
         creating = not were_open and not all(log.exists() for log in logs)
@@ -235,7 +231,7 @@ class Store:
                         log.begin()
                     elif log.was_there:
                         raise LogReplacedError(log.path)
-                yield logs
+                yield
             finally:
                 for log in logs:
                     log.end()

@@ -60,7 +60,7 @@ class Unnumbered:
                 if self._is_behind(log, self._file.last.get(key), status.st_size):
                     behind.append((log, state))
                 else:
-                    self._compared[key] = state
+                    self.are_none_of(log, state)
         return behind
 
     def _is_behind(self, log: LogFile, last: Record | None, size: int) -> bool:
