@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from infrastructure.jsonl.line import Line
     from infrastructure.jsonl.log_file import LogFile
     from infrastructure.jsonl.store import Store
-    from infrastructure.jsonl.unnumbered import State, Unindexed
+    from infrastructure.jsonl.unnumbered import NewRecords, State
 
 _LOCKED_AT_ONCE: Final = 128
 _READ_AT_ONCE: Final = 256
@@ -236,7 +236,7 @@ class NotificationLog:
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def add(self, saves: Sequence[Unindexed]) -> list[int]:
+    def add(self, saves: Sequence[NewRecords]) -> list[int]:
         """Add the events of one save, whose locks are held; return their ids, in order.
 
         The events are durable already: nothing here may say that they are not. What cannot be
@@ -259,7 +259,7 @@ class NotificationLog:
             self._forget()
         return []
 
-    def _add_next(self, save: Unindexed) -> list[int]:
+    def _add_next(self, save: NewRecords) -> list[int]:
         """Add the events of a save to one log that go on from the last one that the file has.
 
         The lock of the log is held, and no other is needed: by it nobody else writes of that log.
@@ -276,7 +276,7 @@ class NotificationLog:
             return []
         return list(range(first, first + len(save.records)))
 
-    def _add(self, saves: Sequence[Unindexed]) -> list[int]:
+    def _add(self, saves: Sequence[NewRecords]) -> list[int]:
         early: list[Record] = []
         late: list[Record] = []
         known: set[Record] = set()

@@ -21,7 +21,7 @@ from infrastructure.jsonl.log_file import LogFile
 from infrastructure.jsonl.notification_file import Record
 from infrastructure.jsonl.notification_log import NotificationLog
 from infrastructure.jsonl.tracking import TrackingLog
-from infrastructure.jsonl.unnumbered import Unindexed
+from infrastructure.jsonl.unnumbered import NewRecords
 
 if TYPE_CHECKING:
     import os
@@ -294,7 +294,7 @@ def _write(
     logs: Sequence[LogFile],
     groups: Mapping[UUID, Sequence[StoredEvent]],
     mark: TrackingMark | None,
-) -> list[Unindexed]:
+) -> list[NewRecords]:
     """Write to all of *logs* or to none; the locks are held."""
     saves = []
     try:
@@ -304,7 +304,7 @@ def _write(
             previous = log.last_known
             write = log.write if log.is_open else log.create
             offsets = write(events, tracking)
-            saves.append(_unindexed(log, previous, offsets, events))
+            saves.append(_new_records(log, previous, offsets, events))
         for log in logs:
             log.sync()
     except BaseException:
@@ -314,17 +314,17 @@ def _write(
     return saves
 
 
-def _unindexed(
+def _new_records(
     log: LogFile, previous: int | None, offsets: Sequence[int], events: Sequence[StoredEvent]
-) -> Unindexed:
+) -> NewRecords:
     key = log.conversation.bytes
     places = zip(offsets, events, strict=True)
-    return Unindexed(
+    return NewRecords(
         log, previous, [Record(key, offset, event.originator_version) for offset, event in places]
     )
 
 
-def _in_order(saves: list[Unindexed], events: Sequence[StoredEvent]) -> list[Unindexed]:
+def _in_order(saves: list[NewRecords], events: Sequence[StoredEvent]) -> list[NewRecords]:
     """Cut the records of *saves* so that they follow one another as the *events* do."""
     if len(saves) == 1:
         return saves
@@ -336,5 +336,5 @@ def _in_order(saves: list[Unindexed], events: Sequence[StoredEvent]) -> list[Uni
         save = by_id[conversation]
         record = next(queues[conversation])
         first = record is save.records[0]
-        ordered.append(Unindexed(save.log, save.previous if first else None, [record]))
+        ordered.append(NewRecords(save.log, save.previous if first else None, [record]))
     return ordered

@@ -20,7 +20,7 @@ State: TypeAlias = "tuple[int, int, int]"
 """Inode, size and time of the last change of a log."""
 
 
-class Unindexed(NamedTuple):
+class NewRecords(NamedTuple):
     """Events of one log that are not in the order yet, and what was there before them."""
 
     log: LogFile
