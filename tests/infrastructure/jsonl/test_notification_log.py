@@ -1,6 +1,7 @@
 """The order over all logs: derived, deletable, and the same for everybody."""
 
 import errno
+import os
 import shutil
 from uuid import UUID
 
@@ -315,3 +316,13 @@ def test_two_that_find_it_missing_do_not_both_build_it(stores):
 
     assert two.epoch == one.epoch == epoch
     assert two.max_notification_id() == 2
+
+
+def test_a_save_after_the_order_was_cut_in_use_repeats_no_id(recorders):
+    """The records of others may have gone too: where the new one came to stand proves nothing."""
+    recorder = recorders()
+    assert [recorder.insert_events([event(version)]) for version in (1, 2, 3)] == [[1], [2], [3]]
+    os.truncate(recorder.store.notifications.file.path, 2 * SIZE)  # the header, one record
+
+    assert recorder.insert_events([event(4)]) == [4]
+    assert order(recorder) == order(recorders()) == [(n, ID, n) for n in range(1, 5)]
