@@ -20,13 +20,13 @@ TABLES = ("COMMANDS", "STOPS", "WAITS", "_HINT", "_SAID")
 
 
 def messages_of_code():
-    """Every message, and where it stands first."""
-    found = {}
-    for path in sorted((ROOT / "app").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            for text in _messages(node):
-                found.setdefault(text, f"{path.relative_to(ROOT)}:{node.lineno}")
-    return found
+    """Every message, once, in the order of the code."""
+    return dict.fromkeys(
+        text
+        for path in sorted((ROOT / "app").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        for text in _messages(node)
+    )
 
 
 def _messages(node):
@@ -103,7 +103,7 @@ def main():
     missing = [text for text in said if not known.get(text)]
     stale = known.keys() - said.keys() - clicks_own() - {""}
     for text in missing:
-        print(f'#: {said[text]}\n{_quoted(text)}\nmsgstr ""\n')
+        print(f'{_quoted(text)}\nmsgstr ""\n')
     for text in sorted(stale):
         print(f"stale: {text!r}", file=sys.stderr)
     MO.write_bytes(compiled(known))
