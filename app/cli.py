@@ -179,7 +179,7 @@ def leftfold(ctx: click.Context, /, **flags: Any) -> None:
 
 def _complain(error: click.ClickException) -> None:
     """Say what is wrong with the command line, and where to find what is right: two lines."""
-    from app.repl.plain import plain  # noqa: PLC0415 - not for those who do it right
+    from app.view.plain import plain  # noqa: PLC0415 - not for those who do it right
 
     click.echo(f"leftfold: {plain(error.format_message())}", err=True)
     if isinstance(error, click.UsageError) and error.ctx is not None:
@@ -198,7 +198,7 @@ def _print_failure(kind: str, message: str) -> None:
     ).params
     is_driven = chosen["input_"] == "stream-json"
     if is_driven or (chosen["prompt"] is not None and chosen["output"] in ("json", "stream-json")):
-        from app.one_turn import failure, happened  # noqa: PLC0415 - not for help
+        from app.headless.one_turn import failure, happened  # noqa: PLC0415 - not for help
 
         happened(failure(kind, message))
 
@@ -222,7 +222,7 @@ def main() -> NoReturn:
         sys.exit(0)
     except Exception as error:  # noqa: BLE001 - said here, or nowhere
         from app.errors import FAILED, explanation, kind_of, name_of, traceback_of  # noqa: PLC0415
-        from app.repl.plain import plain  # noqa: PLC0415
+        from app.view.plain import plain  # noqa: PLC0415
 
         if os.environ.get("LEFTFOLD_DEBUG"):
             click.echo(traceback_of(error), err=True)

@@ -15,8 +15,8 @@ from msgspec import UNSET, UnsetType
 from app.errors import LockedConversationError
 from app.i18n import _
 from app.outputs import Damage, places
-from app.repl.plain import one_line
 from app.verification import HARMLESS, findings_of
+from app.view.plain import one_line
 from infrastructure.errors import LogMissingError, StoreError
 from infrastructure.jsonl import disk
 from infrastructure.mapper import LOCKED

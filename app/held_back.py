@@ -14,8 +14,8 @@ import click
 
 from app.i18n import _
 from app.repl.choices import choose
-from app.repl.plain import one_line
-from app.repl.visible import visible_lines
+from app.view.plain import one_line
+from app.view.visible import visible_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -17,8 +17,8 @@ from uuid import UUID  # noqa: TC003 - msgspec reads the annotations
 import click
 import msgspec
 
-from app.repl.plain import plain
 from app.verification import Kind as FindingKind  # noqa: TC001
+from app.view.plain import plain
 from domain.projections.transcript import Kind as ItemKind  # noqa: TC001
 from domain.text import valid_json
 

@@ -16,8 +16,8 @@ import click
 
 from app.errors import UsageError
 from app.i18n import _
-from app.repl.plain import plain
 from app.suggestions import suggestion
+from app.view.plain import plain
 from domain.conversation import THINKING_LEVELS
 from infrastructure.model.environment import DEFAULT_MODEL
 from infrastructure.safe_files import require_trusted, whole

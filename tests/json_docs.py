@@ -2,7 +2,7 @@
 
     python -m tests.json_docs
 
-Both come from the types that are printed (`app.outputs`, `app.stream`), and a test compares them.
+Both come from the types that are printed (`app.outputs`, `app.headless.happenings`), and a test compares them.
 A key means the same wherever it stands: `KEYS` says what, and what is special in an output.
 """
 
@@ -11,8 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from app import outputs, stream
+from app import outputs
 from app.cli import COMMANDS
+from app.headless import happenings
 
 ROOT = Path(__file__).parents[1]
 PAGE, SCHEMAS = ROOT / "docs" / "json.md", ROOT / "docs" / "schemas"
@@ -37,9 +38,9 @@ OUTPUTS = {
 """What a line of ``leftfold COMMAND --json`` can be."""
 
 STREAMS = {
-    "result": (stream.Result,),
-    "stream-json": stream.PRINTED,
-    "input": stream.READ,
+    "result": (happenings.Result,),
+    "stream-json": happenings.PRINTED,
+    "input": happenings.READ,
 }
 """What ``-p --output json`` prints, a line of ``stream-json``, and a line of its input."""
 

@@ -11,8 +11,8 @@ import click
 from app.configuration import choices
 from app.i18n import _
 from app.outputs import Setting, write
-from app.repl.plain import plain
 from app.settings import home, left_out, store_folder
+from app.view.plain import plain
 
 if TYPE_CHECKING:
     from app.configuration import Choices

@@ -11,9 +11,9 @@ import click
 from app import bootstrap, references
 from app.damage import say_damage
 from app.i18n import _
-from app.repl.plain import plain
 from app.requests import request_for, summary_requests_for
 from app.settings import settings
+from app.view.plain import plain
 from domain.canonical import canonical, digest
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from app import bootstrap, references
 from app.errors import AppError, UsageError
 from app.i18n import _
 from app.outputs import Deleted, write
-from app.repl.plain import plain
 from app.settings import settings
+from app.view.plain import plain
 from domain.projections.catalogue import row
 from infrastructure.jsonl import life_cycle
 

@@ -62,7 +62,7 @@ def _copied(conversations: Conversations, source: UUID, version: Version | None)
 async def _rotated(
     chosen: Settings, conversations: Conversations, source: UUID, version: int | None
 ) -> ForkMade:
-    from app.one_turn import SilentScreen  # noqa: PLC0415 - only with a model
+    from app.headless.one_turn import SilentScreen  # noqa: PLC0415 - only with a model
 
     async with bootstrap.model(chosen) as model:
         workshop = bootstrap.Workshop(chosen, conversations, model)

@@ -12,9 +12,9 @@ from app.damage import quickly_read, say_damage
 from app.errors import UnreadableConversationError, kind_of
 from app.i18n import _
 from app.outputs import Listed, Problem, Unreadable, utc, write
-from app.repl.console import room
-from app.repl.plain import fitted, plain
 from app.settings import settings
+from app.view.console import room
+from app.view.plain import fitted, plain
 from domain.projections.catalogue import row as row_of
 from domain.text import valid
 from infrastructure.errors import StoreError

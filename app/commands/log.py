@@ -12,9 +12,9 @@ from app import bootstrap, references
 from app.damage import say_damage
 from app.errors import UnreadableConversationError
 from app.outputs import Damaged, LoggedEvent, utc, write
-from app.repl.console import room
-from app.repl.plain import fitted, plain
 from app.settings import settings
+from app.view.console import room
+from app.view.plain import fitted, plain
 from domain.events import Event, MessageAppended, Unrecognised
 from domain.raw_messages import result_text
 from domain.text import decoded

@@ -9,8 +9,8 @@ import click
 from app import bootstrap, references
 from app.i18n import _
 from app.outputs import Fate, Recovered, write
-from app.repl.plain import plain
 from app.settings import settings
+from app.view.plain import plain
 
 if TYPE_CHECKING:
     from app.recovery import Recovery

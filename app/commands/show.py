@@ -32,9 +32,9 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
         for item in items:
             write(Shown(**item._asdict() | {"timestamp": utc(item.timestamp)}))
         return
-    from app.repl import colours  # noqa: PLC0415 - not for --json
-    from app.repl.console import Terminal, console, is_for_people  # noqa: PLC0415
-    from app.repl.transcript_view import as_text, show_transcript  # noqa: PLC0415
+    from app.view import colours  # noqa: PLC0415 - not for --json
+    from app.view.console import Terminal, console, is_for_people  # noqa: PLC0415
+    from app.view.transcript import as_text, show_transcript  # noqa: PLC0415
 
     if is_for_people():
         colours.choose(chosen.theme)

@@ -13,10 +13,10 @@ from app.damage import say_damage
 from app.errors import AppError, UsageError
 from app.i18n import _
 from app.outputs import Statistics, write
-from app.repl.columns import columns
-from app.repl.console import room
-from app.repl.plain import cells, plain
 from app.settings import settings
+from app.view.columns import columns
+from app.view.console import room
+from app.view.plain import cells, plain
 from domain import tree
 from domain.projections.usage import by_model, own_entries, usage_of
 from infrastructure.errors import StoreError

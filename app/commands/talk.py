@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import UNSET
 
-from app import bootstrap, references, relocation
+from app import bootstrap, missing_directory, references
 from app.approvers import AllowAll
 from app.errors import DONE, NoCredentialsError, UsageError
 from app.i18n import _
-from app.repl import colours
-from app.repl.plain import plain
 from app.settings import is_new_store, talk_settings
 from app.suggestions import no_command
+from app.view import colours
+from app.view.plain import plain
 from infrastructure.errors import LeaseHeldError
 from infrastructure.withheld import hide
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from app.application import Conversations, OpenConversation
     from app.bootstrap import Workshop
+    from app.headless.happenings import Began
     from app.outputs import Damage
     from app.settings import Settings
-    from app.stream import Began
 
 _SECONDS_OF_SILENCE = 2.0
 
@@ -79,8 +79,8 @@ def run(
     with bootstrap.conversations(chosen) as conversations:
         earlier = _earlier(conversations, chosen, go_on=go_on, resume=resume, fork_of=fork_of)
         if earlier is not None:
-            gone = relocation.lost_directory(conversations, earlier, chosen, is_asked=interactive)
-            match relocation.ask(gone, chosen.cwd) if gone else "here":
+            gone = missing_directory.check(conversations, earlier, chosen, is_asked=interactive)
+            match missing_directory.ask(gone, chosen.cwd) if gone else "here":
                 case "fork":
                     earlier = conversations.fork(earlier)
                 case "cancel":
@@ -171,7 +171,7 @@ async def _talk(
 
 
 async def _one_turn(workshop: Workshop, at_hand: OpenConversation, text: str, output: str) -> int:
-    from app import one_turn  # noqa: PLC0415
+    from app.headless import one_turn  # noqa: PLC0415
 
     nobody = one_turn.NobodyToAsk()
     agent = workshop.agent(
@@ -190,20 +190,20 @@ async def _one_turn(workshop: Workshop, at_hand: OpenConversation, text: str, ou
 
 def _began(workshop: Workshop, at_hand: OpenConversation) -> Began:
     """Return for programs which conversation this is; say on stderr what is wrong with its log."""
-    from app import stream  # noqa: PLC0415 - the REPL needs none of this
     from app.damage import QUICK, say_damage  # noqa: PLC0415
+    from app.headless import happenings  # noqa: PLC0415 - the REPL needs none of this
 
     talk = at_hand.conversation
     cwd = bootstrap.working_directory(talk, workshop.settings.cwd)
     damage: Damage | UnsetType = UNSET
     if not talk.pending_events:
         damage = say_damage(workshop.conversations, talk.id, most_bytes=QUICK)
-    return stream.Began(talk.id, cwd, talk.model, talk.message_count(), damage)
+    return happenings.Began(talk.id, cwd, talk.model, talk.message_count(), damage)
 
 
 async def _driven(workshop: Workshop, at_hand: OpenConversation) -> int:
-    from app import one_turn  # noqa: PLC0415
-    from app.driven import Driver, ProgramApprover  # noqa: PLC0415
+    from app.headless import one_turn  # noqa: PLC0415
+    from app.headless.stream_json import Driver, ProgramApprover  # noqa: PLC0415
 
     asked = None if workshop.settings.yes else ProgramApprover()
     screen = one_turn.screen("stream-json", at_hand)
@@ -254,8 +254,8 @@ def _instead(
         case "fork":
             return conversations.fork(wanted)
         case "look":
-            from app.repl.console import console  # noqa: PLC0415
-            from app.repl.transcript_view import show_transcript  # noqa: PLC0415
+            from app.view.console import console  # noqa: PLC0415
+            from app.view.transcript import show_transcript  # noqa: PLC0415
             from domain.projections.transcript import transcript  # noqa: PLC0415
 
             talk = conversations.get(wanted)
@@ -278,7 +278,7 @@ def _earlier(
     if fork_of is not None:
         wanted, entry = references.split(fork_of)
         source = references.conversation_id(conversations, wanted)
-        relocation.lost_directory(conversations, source, chosen, is_asked=False)
+        missing_directory.check(conversations, source, chosen, is_asked=False)
         version = None
         if entry is not None:
             version = references.entry_version(conversations.get(source), entry)
@@ -320,6 +320,6 @@ def _newest_or_chosen(conversations: Conversations, cwd: str, *, choose: bool) -
 
 
 def _has_fancy_terminal() -> bool:
-    from app.repl.console import console, is_fancy  # noqa: PLC0415 - rich is not for -c
+    from app.view.console import console, is_fancy  # noqa: PLC0415 - rich is not for -c
 
     return is_fancy(console())

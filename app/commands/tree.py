@@ -10,9 +10,9 @@ from app import bootstrap, references
 from app.damage import say_damage
 from app.i18n import _
 from app.outputs import Damaged, TreeEntry, write
-from app.repl.console import room
-from app.repl.plain import cells, fitted, plain
 from app.settings import settings
+from app.view.console import room
+from app.view.plain import cells, fitted, plain
 from domain.projections.outline import outline
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from eventsourcing.persistence import PersistenceError
 from app import bootstrap, references
 from app.i18n import _
 from app.outputs import Verified, VerifiedOrder, places, write
-from app.repl.plain import plain
 from app.settings import settings
 from app.verification import Finding, OrderReport, Report, check_order, verify
+from app.view.plain import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

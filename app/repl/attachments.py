@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from app.i18n import _
-from app.repl.plain import one_line
+from app.view.plain import one_line
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from app.repl.plain import one_line
+from app.view.plain import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -26,9 +26,9 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.utils import get_cwidth
 
 from app.i18n import _
-from app.repl.colours import prompt_style
-from app.repl.plain import fitted
 from app.repl.suspending import suspend
+from app.view.colours import prompt_style
+from app.view.plain import fitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

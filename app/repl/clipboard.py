@@ -13,9 +13,9 @@ from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from app.i18n import _
-from app.repl.console import is_fancy
-from app.repl.markdown_stream import parser
-from app.repl.plain import plain
+from app.view.console import is_fancy
+from app.view.markdown_stream import parser
+from app.view.plain import plain
 from domain.errors import InvalidCommandError
 from domain.events import MessageAppended
 

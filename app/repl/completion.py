@@ -14,7 +14,7 @@ from prompt_toolkit.completion import Completer, Completion
 from app import bootstrap
 from app.i18n import _
 from app.repl import slash
-from app.repl.plain import one_line, plain
+from app.view.plain import one_line, plain
 from domain.conversation import THINKING_LEVELS
 from domain.projections.outline import outline
 

@@ -15,7 +15,7 @@ from prompt_toolkit.application.current import get_app_session
 from prompt_toolkit.output import DummyOutput
 from prompt_toolkit.utils import is_dumb_terminal
 
-from app.repl.plain import cells, plain
+from app.view.plain import cells, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,13 +17,13 @@ from app.errors import DONE, FAILED, explanation, name_of, traceback_of
 from app.i18n import _
 from app.repl import slash
 from app.repl.attachments import attached
-from app.repl.console import is_gone, say
 from app.repl.meanwhile import Meanwhile, PausingApprover
-from app.repl.plain import plain
 from app.repl.suspending import modes_at_start, stoppable, suspend
-from app.repl.transcript_view import show_past, show_place
 from app.repl.typed_ahead import quiet_terminal
 from app.signals import INTERRUPTED, owned
+from app.view.console import is_gone, say
+from app.view.plain import plain
+from app.view.transcript import show_past, show_place
 from domain.events import MessageAppended
 from domain.text import valid
 

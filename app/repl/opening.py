@@ -13,12 +13,12 @@ from app.repl.approval import AskingApprover
 from app.repl.attention import Attention
 from app.repl.banner import banner
 from app.repl.completion import PromptCompleter
-from app.repl.console import console, is_fancy
 from app.repl.context import ReplContext
 from app.repl.prompt import is_interactive, prompts
 from app.repl.screen import RichScreen
 from app.repl.status import StatusLine
 from app.repl.typing_line import TypingLine
+from app.view.console import console, is_fancy
 from domain.text import valid
 from infrastructure.model.client import preload
 

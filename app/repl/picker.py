@@ -11,7 +11,7 @@ from app.commands.list import rows
 from app.errors import explanation
 from app.i18n import _
 from app.repl.chooser import Choice, Chooser, Chosen, ask_line
-from app.repl.plain import one_line, plain
+from app.view.plain import one_line, plain
 from domain.events import MessageAppended, NoteAppended
 from infrastructure.jsonl import life_cycle
 

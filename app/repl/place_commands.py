@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app import held_back, relocation
+from app import held_back, missing_directory
 from app.commands.tree import line as tree_line
 from app.i18n import _
 from app.references import conversation_id, entry_version
 from app.repl.banner import about
-from app.repl.console import width
 from app.repl.show_commands import recorded
+from app.view.console import width
 from domain import tree as branches
 from domain.errors import InvalidCommandError
 from domain.events import MessageAppended
@@ -52,8 +52,8 @@ async def resume(repl: Repl, arguments: str) -> None:
         repl.say(_("Still in the same conversation."), "dim")
         return
     settings = workshop.settings
-    gone = relocation.lost_directory(conversations, chosen, settings, is_asked=repl.is_at_terminal)
-    match await relocation.ask_in_repl(repl, gone, settings.cwd) if gone else "here":
+    gone = missing_directory.check(conversations, chosen, settings, is_asked=repl.is_at_terminal)
+    match await missing_directory.ask_in_repl(repl, gone, settings.cwd) if gone else "here":
         case "fork":
             chosen = conversations.fork(chosen)
         case "cancel":

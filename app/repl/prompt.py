@@ -29,13 +29,13 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
 
 from app.i18n import _
-from app.repl.colours import prompt_style
 from app.repl.completion import is_completable
 from app.repl.history import PrivateHistory
 from app.repl.line_session import LineSession
 from app.repl.pastes import Pastes, pasted_text
-from app.repl.plain import plain
 from app.repl.suspending import suspend
+from app.view.colours import prompt_style
+from app.view.plain import plain
 from domain.text import valid
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from app.i18n import _
-from app.repl.console import say, show
-from app.repl.differences import rows_of
-from app.repl.plain import cells
-from app.repl.visible import visible, visible_lines
+from app.view.console import say, show
+from app.view.differences import rows_of
+from app.view.plain import cells
+from app.view.visible import visible, visible_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

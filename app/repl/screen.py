@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from rich.text import Text
 
 from app.i18n import _
-from app.repl.console import is_fancy, say
-from app.repl.markdown_stream import MarkdownStream
-from app.repl.plain import one_line, plain
 from app.repl.region import Region, Tail
-from app.repl.tool_view import show_output, text_of
-from app.repl.transcript_view import PROMPT_MARK
 from app.repl.under_way import (
     SLOW,
     Block,
@@ -32,6 +27,11 @@ from app.repl.under_way import (
     spinner,
     took,
 )
+from app.view.console import is_fancy, say
+from app.view.markdown_stream import MarkdownStream
+from app.view.plain import one_line, plain
+from app.view.tools import show_output, text_of
+from app.view.transcript import PROMPT_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -385,6 +385,6 @@ class RichScreen:
 
 
 def _markdown(text: str) -> RenderableType:
-    from app.repl.markdown import Markdown  # noqa: PLC0415 - not before there is an answer
+    from app.view.markdown import Markdown  # noqa: PLC0415 - not before there is an answer
 
     return Markdown(text)

@@ -10,8 +10,8 @@ from app.commands.log import as_line
 from app.commands.stats import statistics, text_of
 from app.i18n import _
 from app.references import entry_version
-from app.repl.columns import columns
-from app.repl.console import width
+from app.view.columns import columns
+from app.view.console import width
 from domain.compaction import context_tokens, entry_tokens, estimate
 from domain.errors import InvalidCommandError
 from domain.events import BranchSummarized, Compacted, MessageAppended, NoteAppended

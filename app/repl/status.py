@@ -15,7 +15,7 @@ from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.utils import get_cwidth
 
 from app.i18n import _
-from app.repl.plain import one_line
+from app.view.plain import one_line
 from domain.compaction import context_tokens
 from domain.projections.usage import usage_of
 

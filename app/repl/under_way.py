@@ -8,9 +8,9 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from app.i18n import _
-from app.repl.plain import plain
 from app.repl.region import SECONDS_A_FRAME
-from app.repl.transcript_view import thought
+from app.view.plain import plain
+from app.view.transcript import thought
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _WIDEST, _TAB = 200, 4

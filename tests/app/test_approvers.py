@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.approvers import DECLINED, NOBODY, AllowAll, RefuseAll, approval
-from app.driven import ProgramApprover, _RefusedError
+from app.headless.stream_json import ProgramApprover, _RefusedError
 from app.ports import UNASKED, Approval, Proposal
 from domain.events import ApprovalDecided
 from domain.messages import ToolUseBlock

@@ -11,10 +11,10 @@ from app.bootstrap import Workshop
 from app.commands.log import as_line
 from app.commands.stats import statistics, text_of
 from app.commands.tree import line as tree_line
-from app.repl.columns import columns
-from app.repl.plain import cells
 from app.repl.show_commands import adding_up, context_rows
 from app.settings import talk_settings
+from app.view.columns import columns
+from app.view.plain import cells
 from domain.compaction import context_tokens
 from domain.projections.context import context
 from domain.projections.outline import outline

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pexpect
 import pytest
 
-from app.driven import LONGEST_LINE
-from app.one_turn import result_of
+from app.headless.one_turn import result_of
+from app.headless.stream_json import LONGEST_LINE
 from tests import builders as b
 from tests.app.programs import PATIENCE, Program, events, results, said, topics, until
 from tests.server import Gate, ScriptedServer, call, refuse, reply

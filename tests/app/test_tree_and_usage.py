@@ -8,7 +8,7 @@ import pytest
 from app.bootstrap import Workshop
 from app.commands.stats import statistics, text_of
 from app.commands.tree import line
-from app.one_turn import SilentScreen
+from app.headless.one_turn import SilentScreen
 from app.settings import settings
 from app.verification import verify
 from domain.errors import InvalidCommandError, UnknownEntryError

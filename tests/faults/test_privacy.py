@@ -20,7 +20,7 @@ from app.application import Conversations
 from app.cli import leftfold
 from app.recovery import recover
 from app.repl.history import PrivateHistory
-from app.repl.transcript_view import show_transcript
+from app.view.transcript import show_transcript
 from domain.conversation import Conversation
 from domain.events import ModelChanged
 from domain.projections.transcript import transcript
@@ -102,7 +102,7 @@ MADE = {
     "app/start.py _open_what_is_closed: open": "/dev/null",
     "app/start.py _open_what_is_closed: os.open": "/dev/null",
     "app/outputs.py look_away: os.open": "/dev/null",
-    "app/repl/console.py _go: os.open": "/dev/null",
+    "app/view/console.py _go: os.open": "/dev/null",
     "infrastructure/jsonl/disk.py _opened: os.open": "makes nothing",
     "infrastructure/jsonl/disk.py create: os.open": "every file of a store, 0600",
     "infrastructure/jsonl/disk.py make_folder: os.mkdir": "every folder of a store, 0700",

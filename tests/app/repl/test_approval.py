@@ -14,7 +14,7 @@ from rich.console import Console
 from app.approvers import DECLINED
 from app.ports import Approval, Proposal
 from app.repl.approval import AskingApprover
-from app.repl.plain import cells
+from app.view.plain import cells
 from domain.messages import ToolUseBlock
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from app.ports import Proposal
 from app.repl.question import Question
-from app.repl.visible import visible
+from app.view.visible import visible
 from domain.messages import ToolUseBlock
 
 

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from app.approvers import NOBODY, approval
-from app.repl.transcript_view import show_transcript
+from app.view.transcript import show_transcript
 from domain.messages import ToolUseBlock
 from domain.projections.transcript import Item
 

@@ -10,9 +10,9 @@ from rich.cells import cell_len, get_character_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from app.repl.markdown import Markdown
-from app.repl.markdown_stream import MarkdownStream
-from app.repl.wrapping import wrapped
+from app.view.markdown import Markdown
+from app.view.markdown_stream import MarkdownStream
+from app.view.wrapping import wrapped
 from tests.app.repl.test_screen import Screen, answer, text
 
 DOCUMENT = """\

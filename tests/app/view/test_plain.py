@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.repl.plain import fitted, one_line, plain
+from app.view.plain import fitted, one_line, plain
 
 OBEYED = (
     {chr(code) for code in [*range(0x20), *range(0x7F, 0xA0)]} - {"\n", "\t"}
@@ -39,7 +39,7 @@ def test_one_line_is_one_line_of_a_given_width():
 
 def test_what_needs_no_terminal_imports_none():
     code = (
-        "import sys, app.repl.plain, app.approvers; "
+        "import sys, app.view.plain, app.approvers; "
         "sys.exit(bool({'rich', 'prompt_toolkit'} & set(sys.modules)))"
     )
 

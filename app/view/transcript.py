@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from app.approvers import refusal
 from app.i18n import _
 from app.repl.attachments import attached_path
-from app.repl.console import is_fancy, say, show
-from app.repl.plain import one_line, plain
-from app.repl.tool_view import Line, output_lines, summary_of
+from app.view.console import is_fancy, say, show
+from app.view.plain import one_line, plain
+from app.view.tools import Line, output_lines, summary_of
 from domain.projections.transcript import last_exchange, recent
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def show_transcript(console: Console, items: Sequence[Item], *, earlier: int = 0
         if text := as_text(items, earlier=earlier):
             console.out(text, highlight=False)
         return
-    from app.repl.markdown import Markdown  # noqa: PLC0415 - only where something was said
+    from app.view.markdown import Markdown  # noqa: PLC0415 - only where something was said
 
     for line in _lines(items, earlier):
         if line.style == _MARKDOWN:

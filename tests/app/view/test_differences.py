@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.repl import differences
-from app.repl.differences import numbered, rows_of
+from app.view import differences
+from app.view.differences import numbered, rows_of
 
 LINES = st.lists(st.sampled_from("abc"), max_size=12).map(
     lambda lines: "".join(f"{line}\n" for line in lines)

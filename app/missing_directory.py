@@ -15,7 +15,7 @@ import click
 from app.errors import DirectoryGoneError, ForeignDirectoryError
 from app.i18n import _
 from app.repl.choices import choose
-from app.repl.plain import plain
+from app.view.plain import plain
 from domain.events import Started
 from domain.seals import is_own_directory
 from domain.text import valid
@@ -31,7 +31,7 @@ Choice = Literal["here", "fork", "cancel"]
 CHOICES: tuple[Choice, ...] = ("here", "fork", "cancel")
 
 
-def lost_directory(
+def check(
     conversations: Conversations, conversation_id: UUID, chosen: Settings, *, is_asked: bool
 ) -> str | None:
     """Return the directory of a conversation if somebody must say where to go on instead.

@@ -16,10 +16,10 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from app.repl.highlighting import highlighted
-from app.repl.markdown_stream import parser
-from app.repl.plain import plain
-from app.repl.wrapping import wrapped
+from app.view.highlighting import highlighted
+from app.view.markdown_stream import parser
+from app.view.plain import plain
+from app.view.wrapping import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

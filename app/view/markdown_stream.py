@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from app.repl.plain import plain
+from app.view.plain import plain
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -15,13 +15,13 @@ import click
 import msgspec
 from msgspec import UNSET
 
-from app import stream
 from app.approvers import RefuseAll
 from app.errors import DONE, FAILED, explanation
+from app.headless import happenings
 from app.i18n import _
 from app.outputs import Problem, look_away, write
-from app.repl.plain import plain
 from app.signals import owned
+from app.view.plain import plain
 from domain.events import MessageAppended
 from domain.projections.usage import total
 
@@ -95,24 +95,24 @@ class StreamJSONScreen(SilentScreen):
     def streamed(self, event: JsonObject) -> None:
         """Print the API's own stream event."""
         self._print_results()
-        happened(stream.Streamed(event))
+        happened(happenings.Streamed(event))
 
     def compacting(self, tokens: int) -> None:
         """Print that the context is about to be summarised, which takes a while."""
-        happened(stream.Compacting(tokens))
+        happened(happenings.Compacting(tokens))
 
     def compacted(self, tokens: int) -> None:
         """Print that the context was summarised."""
-        happened(stream.Compacted(tokens))
+        happened(happenings.Compacted(tokens))
 
     def tool_started(self, call: ToolUseBlock, summary: str) -> None:
         """Print which call begins."""
         self._print_results()
-        happened(stream.ToolStarted(call.model_dump(), summary))
+        happened(happenings.ToolStarted(call.model_dump(), summary))
 
     def tool_printed(self, call: ToolUseBlock, text: str) -> None:
         """Print what a running tool printed."""
-        happened(stream.ToolPrinted(call.id, text))
+        happened(happenings.ToolPrinted(call.id, text))
 
     def tool_ended(self, call: ToolUseBlock, output: ToolOutput) -> None:  # noqa: ARG002
         """Print the result of a call."""
@@ -134,9 +134,9 @@ class StreamJSONScreen(SilentScreen):
         self._seen = talk.version
 
 
-def _tool_result(found: JsonObject) -> stream.ToolResult:
+def _tool_result(found: JsonObject) -> happenings.ToolResult:
     is_error = found.get("is_error") is True
-    return stream.ToolResult(found["tool_use_id"], found.get("content") or "", is_error)
+    return happenings.ToolResult(found["tool_use_id"], found.get("content") or "", is_error)
 
 
 class NobodyToAsk(RefuseAll):
@@ -161,7 +161,7 @@ async def run(
     prompt: str,
     output: str,
     *,
-    began: stream.Began,
+    began: happenings.Began,
 ) -> int:
     """Run one turn; print by *output*, what *began* first; return the exit code.
 
@@ -198,7 +198,7 @@ async def _ended(turn: asyncio.Task[str]) -> int:
     return codes[0] if codes else DONE
 
 
-def result_of(talk: Conversation, since: int) -> stream.Result:
+def result_of(talk: Conversation, since: int) -> happenings.Result:
     """Return what came of the turn that began with version *since*."""
     answers = [
         entry
@@ -209,7 +209,7 @@ def result_of(talk: Conversation, since: int) -> stream.Result:
     if end is not None and end.originator_version < since:
         end = None  # of the turn before: this one had hardly begun
     failed = None if end is None else end.error
-    return stream.Result(
+    return happenings.Result(
         id=talk.id,
         version=talk.version,
         outcome=_outcome(end.outcome if end else "interrupted"),
@@ -225,14 +225,14 @@ def _outcome(said: str) -> Literal["done", "interrupted", "failed"]:
     return "done" if said == "done" else "interrupted" if said == "interrupted" else "failed"
 
 
-def not_recorded(conversation_id: UUID, message: str) -> stream.Result:
+def not_recorded(conversation_id: UUID, message: str) -> happenings.Result:
     """Return what came of a turn whose end the log could not take; *message* says why."""
     return failure("not_recorded", message, conversation_id)
 
 
-def failure(kind: str, message: str, conversation_id: UUID | None = None) -> stream.Result:
+def failure(kind: str, message: str, conversation_id: UUID | None = None) -> happenings.Result:
     """Return the result of a run that failed before its turn could say so."""
-    return stream.Result(
+    return happenings.Result(
         id=conversation_id,
         version=None,
         outcome="failed",
@@ -243,7 +243,7 @@ def failure(kind: str, message: str, conversation_id: UUID | None = None) -> str
     )
 
 
-def _print_result(result: stream.Result, output: str) -> None:
+def _print_result(result: happenings.Result, output: str) -> None:
     """Print the result; say on stderr why a turn failed or stopped early, whatever the output."""
     if output != "text":
         happened(result, is_last=True)
@@ -267,7 +267,7 @@ def _complain(message: str) -> None:
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-def happened(line: stream.Happening, *, is_last: bool = False) -> None:
+def happened(line: happenings.Happening, *, is_last: bool = False) -> None:
     """Print what happens meanwhile. A reader that stops costs the turn nothing.
 
     Raises:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.repl.tool_view import output_lines
+from app.view.tools import output_lines
 
 
 def shown(name, text, **more):

@@ -7,9 +7,9 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from app.i18n import _
-from app.repl.console import show
-from app.repl.differences import numbered
-from app.repl.plain import fitted, one_line, plain
+from app.view.console import show
+from app.view.differences import numbered
+from app.view.plain import fitted, one_line, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.repl.visible import MOST_BLANKS, visible, visible_lines
+from app.view.visible import MOST_BLANKS, visible, visible_lines
 
 
 @given(st.text())

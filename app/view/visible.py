@@ -10,7 +10,7 @@ import re
 from itertools import groupby
 
 from app.i18n import _
-from app.repl.plain import plain
+from app.view.plain import plain
 
 MOST_BLANKS = 32
 """How many blanks in a row, and `MOST_BLANK_LINES` lines, are still shown as they are."""

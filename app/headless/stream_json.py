@@ -14,10 +14,10 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from app import stream
 from app.approvers import NOBODY, approval
 from app.errors import DONE, explanation
-from app.one_turn import happened, not_recorded, result_of
+from app.headless import happenings
+from app.headless.one_turn import happened, not_recorded, result_of
 from app.ports import Approval
 from app.signals import owned
 from app.suggestions import suggestion
@@ -58,7 +58,7 @@ class ProgramApprover:
             return Approval("no", reason=NOBODY)
         answer: asyncio.Future[Approval] = asyncio.get_running_loop().create_future()
         self._asked[call.id] = call, answer
-        happened(stream.ApprovalNeeded(call.id, call.name, call.input, summary))
+        happened(happenings.ApprovalNeeded(call.id, call.name, call.input, summary))
         try:
             return await answer
         finally:
@@ -101,7 +101,7 @@ class Driver:
         at_hand: OpenConversation,
         approver: ProgramApprover | None,
         *,
-        began: stream.Began,
+        began: happenings.Began,
     ) -> None:
         self._agent = agent
         self._at_hand = at_hand
@@ -182,7 +182,7 @@ class Driver:
             await self._begin(self._agent.run_turn(text))
             return
         self._at_hand.record(lambda talk: talk.queue_prompt(text))
-        happened(stream.Queued(self._at_hand.conversation.version, text))
+        happened(happenings.Queued(self._at_hand.conversation.version, text))
 
     # -- turns ---------------------------------------------------------------------------------
 
@@ -220,7 +220,7 @@ class Driver:
         self._interrupt()
 
     def _complain(self, message: str) -> None:
-        happened(stream.Complaint(self._line, message))
+        happened(happenings.Complaint(self._line, message))
 
 
 def _quoted(value: Any) -> str:

@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.theme import Theme
 
 from app.ports import Proposal
-from app.repl import colours
-from app.repl.markdown import Markdown
 from app.repl.question import Question
-from app.repl.tool_view import show_output
-from app.repl.transcript_view import show_transcript
+from app.view import colours
+from app.view.markdown import Markdown
+from app.view.tools import show_output
+from app.view.transcript import show_transcript
 from tests.app.repl.test_screen import Screen, call, output
-from tests.app.repl.test_transcript_view import ITEMS
+from tests.app.view.test_transcript import ITEMS
 
 APP = Path(__file__).parents[3] / "app"
 READABLE = 4.5

@@ -11,7 +11,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from app.errors import DirectoryGoneError, ForeignDirectoryError
-from app.relocation import ask, ask_in_repl, lost_directory
+from app.missing_directory import ask, ask_in_repl, check
 from domain.conversation import Conversation
 
 
@@ -46,7 +46,7 @@ def test_a_directory_is_gone_into_if_it_is_there_and_was_chosen_here(
 
     def lost(*, here=False, now_in=tmp_path, is_asked=True):
         chosen = SimpleNamespace(here=here, cwd=str(now_in))
-        return lost_directory(conversations, begun_in, chosen, is_asked=is_asked)
+        return check(conversations, begun_in, chosen, is_asked=is_asked)
 
     assert lost(here=True, is_asked=False) is None
     assert lost(now_in=cwd, is_asked=False) is None

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from app.i18n import _
-from app.repl.visible import MOST_BLANK_LINES, blank_lines, is_blank, visible
+from app.view.visible import MOST_BLANK_LINES, blank_lines, is_blank, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

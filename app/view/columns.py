@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from app.repl.plain import cells
+from app.view.plain import cells
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -63,7 +63,7 @@ def console() -> Console:
     """
     from rich.console import Console  # noqa: PLC0415
 
-    from app.repl.colours import theme  # noqa: PLC0415
+    from app.view.colours import theme  # noqa: PLC0415
 
     is_plain = os.environ.get("TERM") in ("dumb", "unknown")
     return Console(
@@ -119,7 +119,7 @@ def say(console: Console, text: str, style: StyleType = "") -> None:
         return
     from rich.text import Text  # noqa: PLC0415
 
-    from app.repl.wrapping import wrapped  # noqa: PLC0415
+    from app.view.wrapping import wrapped  # noqa: PLC0415
 
     for line in text.split("\n"):
         said = line.lstrip(" ")

@@ -1,0 +1,1 @@
+"""How things look: what both front ends print, and neither terminal input nor a turn in it."""
