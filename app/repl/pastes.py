@@ -66,8 +66,7 @@ class Pastes(Processor):
             columns.append(columns[-1] + len(text))
 
         def column_of(place: int) -> int:
-            inside = min(place, len(columns) - 1)
-            return columns[inside] + place - inside
+            return columns[min(place, len(columns) - 1)]
 
         def place_of(column: int) -> int:
             return bisect_right(columns, column) - 1

@@ -61,7 +61,7 @@ class StatusLine:
         talk = self._conversation()
         if talk is None:
             return FormattedText()
-        key = (talk.id, talk.version, talk.model)
+        key = (talk.id, talk.version)
         if self._asked != key:
             self._asked = key
             threading.Thread(

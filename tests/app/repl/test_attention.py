@@ -34,6 +34,14 @@ def test_a_title_is_one_line_without_control_characters():
     assert re.fullmatch(r"\x1b\]2;[^\x00-\x1f\x7f]{1,90}\a", title)
 
 
+def test_the_window_gets_its_own_title_back():
+    written = []
+    with Attention(written.append).kept():
+        assert written == ["\x1b[22;2t"]
+
+    assert written[1:] == ["\x1b]2;\a\x1b[23;2t"]
+
+
 def test_a_question_rings_the_title_tells_and_is_given_back(tmp_path):
     with ScriptedServer([reply(call("bash", command="true")), refuse(400, "no")]) as server:
         person = Person(tmp_path, server)

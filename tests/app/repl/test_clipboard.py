@@ -39,6 +39,7 @@ def decoded(printed):
 
 def test_the_code_blocks_of_an_answer_are_as_they_were_said():
     assert clipboard.code_blocks(ANSWER) == [FIRST, "second", "third"]
+    assert clipboard.code_blocks("```\n\n  a\n\n```") == ["\n  a\n"]
 
 
 def test_the_last_answer_is_the_last_one_with_words():
@@ -49,6 +50,8 @@ def test_the_last_answer_is_the_last_one_with_words():
         b.assistant(b.tool_use("t1")),
     )  # fmt: skip
     assert clipboard.last_answer(talk) == "One.\n\nTwo."
+    talk = b.conversation(b.user("go"), b.assistant(b.text("ls\x1b[201~\rrm")))
+    assert clipboard.last_answer(talk) == "ls␛[201~␍rm"
 
 
 def test_what_would_act_when_it_is_pasted_is_visible():
@@ -118,9 +121,9 @@ def test_without_a_terminal_or_a_program_it_says_so(tmp_path):
 
 
 def test_what_is_too_long_for_a_terminal_is_not_sent(tmp_path):
-    with ScriptedServer([reply("word " * 20_000)]) as server:
+    with ScriptedServer([reply("é" * 37_500)]) as server:
         person = Person(tmp_path, server, PATH="/nowhere")
         person.says("hello")
         person.says("/copy")
-        seen = person.waits(r"Not copied: 1 lines, 100,000 characters .*74,994 bytes")
+        seen = person.waits(r"Not copied: 1 lines, 37,500 characters .*74,994 bytes")
         assert "]52;" not in seen

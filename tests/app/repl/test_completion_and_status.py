@@ -10,7 +10,8 @@ from prompt_toolkit.document import Document
 from app.application import Conversations
 from app.repl import slash
 from app.repl.completion import PromptCompleter, is_completable
-from app.repl.status import Facts, Spent, parts, shortened
+from app.repl.status import Facts, Spent, StatusLine, parts, shortened
+from domain.compaction import context_tokens
 from domain.conversation import THINKING_LEVELS
 from tests import builders as b
 from tests.app.doubles import begin
@@ -127,10 +128,31 @@ def test_what_was_spent_is_summed_up_piece_by_piece():
     assert spent.dollars is spent.and_since(talk, cost).dollars is None
 
 
+def test_a_fork_counts_what_it_spent_itself():
+    usage = {"input_tokens": 1}
+    before = [b.user("?"), b.assistant("!", usage=usage)]
+    talk = b.conversation(*before, b.forked(2), b.user("?"), b.assistant("!", usage=usage))
+
+    assert Spent().and_since(talk, lambda _model, spent: Decimal(sum(spent.values()))).dollars == 1
+
+
+def test_the_status_counts_instructions_and_knows_the_window_that_a_server_named():
+    talk = b.conversation(b.model(), b.learned(context_window=8_000), b.user("hello"))
+    told = b.conversation(b.model(), b.instructions("Be brief. " * 99), b.user("hello"))
+    workshop = SimpleNamespace(window_of=lambda _model: 200_000, foreseen=lambda _talk: told)
+    status, drawn = StatusLine(workshop), []
+    status._find_out(talk, "key", lambda: drawn.append(True))
+
+    key, facts = status._known
+    assert (key, facts.window, drawn) == ("key", 8_000, [True])
+    assert facts.tokens == context_tokens(told) > 2 * context_tokens(talk)
+
+
 def test_a_narrow_window_gets_the_most_important():
     said = ["some-model", "1k/200k tokens (0%)", "名字"]
 
     assert shortened(said, 80) == "some-model · 1k/200k tokens (0%) · 名字"
+    assert shortened(said, 32) == "some-model · 1k/200k tokens (0%)"
     assert shortened(said, 38) == "some-model · 1k/200k tokens (0%)"
     assert shortened(said, 12) == "some-model"
     assert shortened(said, 3) == ""

@@ -1,5 +1,6 @@
 """What is typed while the agent works: what stands in the log is handed out once, or not at all."""
 
+import asyncio
 from contextlib import contextmanager
 
 import pytest
@@ -32,7 +33,7 @@ class Place:
     """Where the work goes on; it remembers what it was told."""
 
     def __init__(self, at_hand):
-        self.at_hand, self.complaints = at_hand, []
+        self.at_hand, self.complaints, self.stopped = at_hand, [], []
 
     def show_typing(self, text, waiting):
         self.waiting = list(waiting)
@@ -42,6 +43,12 @@ class Place:
 
     def show_said(self, text):
         pass
+
+    def stop(self):
+        self.stopped.append("stop")
+
+    def interrupt(self):
+        self.stopped.append("interrupt")
 
     def complain(self, error):
         self.complaints.append(type(error))
@@ -142,3 +149,21 @@ def test_a_queued_prompt_moves_with_the_person_to_another_conversation(place):
         assert dict(before.conversation.queue) == {}
         assert list(place.at_hand.conversation.queue.values()) == ["for the new one"]
         assert meanwhile.is_queued()
+
+
+def test_while_any_key_is_waited_for_none_stops_the_work(place):
+    meanwhile = Meanwhile(place, Line())
+
+    async def waited():
+        waiting = asyncio.create_task(meanwhile.pressed(60))
+        await asyncio.sleep(0)
+        meanwhile.stop()
+        meanwhile.interrupt()
+        meanwhile.pressed_key()
+        return await waiting
+
+    assert asyncio.run(waited())
+    assert place.stopped == []
+    meanwhile.stop()
+    meanwhile.interrupt()
+    assert place.stopped == ["stop", "interrupt"]

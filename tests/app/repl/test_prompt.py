@@ -8,6 +8,7 @@ import pytest
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
+from app.repl.pastes import Pastes
 from app.repl.prompt import LinePrompts, TerminalPrompts
 
 PASTE = "\x1b[200~{}\x1b[201~"
@@ -155,6 +156,14 @@ def test_a_long_paste_is_sent_whole_and_stands_whole_in_the_history(tmp_path):
 def test_a_long_paste_is_deleted_as_one_and_expanded_by_a_key():
     assert typed("a" + PASTE.format(MANY) + "\x7fb\r") == "ab"
     assert typed(PASTE.format(MANY) + "\x0f" + "\x7f\r") == MANY[:-1]
+
+
+def test_what_stands_for_a_paste_is_no_character_of_the_line():
+    pastes, typed = Pastes(), "\U000f0000"
+
+    [one] = pastes.folded("x" * 2_000, typed)
+    assert one != typed
+    assert pastes.expanded(f"{typed}{one}") == typed + "x" * 2_000
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import termios
 
+from app.repl.suspending import stoppable
 from tests.app.programs import until
 
 PROGRAM = """
@@ -14,7 +15,7 @@ import sys, tty
 from app.repl.suspending import modes_at_start, stoppable
 
 modes_at_start()
-with stoppable(lambda: None):
+with stoppable(lambda: sys.stdout.write("stopped ")):
     tty.setraw(0)
     sys.stdout.write(sys.stdin.read(1))
 """
@@ -35,12 +36,22 @@ def test_a_stop_from_outside_leaves_the_terminal_as_it_was_found():
             _pid, status = os.waitpid(program.pid, os.WUNTRACED)
             assert os.WIFSTOPPED(status)
             assert not is_raw()
+            os.write(person, b"for the shell\n")
 
             os.kill(program.pid, signal.SIGCONT)
             until(is_raw, program)
             os.write(person, b"x")
-            assert program.communicate()[0] == b"x"
+            assert program.communicate()[0] == b"stopped x"
         finally:
             program.kill()
     os.close(person)
     os.close(terminal)
+
+
+def test_who_may_not_be_stopped_is_not():
+    before = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+    try:
+        with stoppable(lambda: None):
+            assert signal.getsignal(signal.SIGTSTP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTSTP, before)

@@ -47,8 +47,8 @@ def typed(*chunks, back=(), pause=False):
             line, typist = TypingLine(source=source, output=DummyOutput()), Typist(*back)
             with line.reading(typist):
                 for chunk in chunks:
-                    source.send_text(chunk)
-                    await asyncio.sleep(0.15 if chunk.endswith("\x1b") else 0)
+                    source.send_bytes(chunk if isinstance(chunk, bytes) else chunk.encode())
+                    await asyncio.sleep(0.15 if chunk[-1:] == "\x1b" else 0)
                 source.send_text("\x15end\r")
                 await asyncio.wait_for(typist.has_ended.wait(), 10)
             return [each for each in typist.told if each not in (("entered", "end"), "")]
@@ -63,13 +63,15 @@ def typed(*chunks, back=(), pause=False):
         ("helpo\x7f\x7flo\r", "hello"),
         ("one two\x17\r", "one"),
         ("gone\x15new\r", "new"),
+        ("stays\x1b[A!\r", "stays!"),
+        (b"a\xff\r", "a\ufffd"),
         ("a\x1b\rb\r", "a\nb"),
         ("\x1b[200~one\r\ntwo\x1b[201~\r", "one\ntwo"),
         ("left\x1b[D\x1b[3~\x01\r", "left"),
     ],
 )
 def test_a_line_is_edited_at_its_end_and_entered(keys, entered):
-    assert ("entered", entered) in typed(keys)
+    assert ("entered", entered) in typed(keys, back=["queued"])
 
 
 def test_blank_lines_are_nothing():
@@ -79,6 +81,7 @@ def test_blank_lines_are_nothing():
 def test_esc_stops_and_ctrl_c_interrupts():
     assert typed("\x1b") == ["stop"]
     assert typed("\x1b\x1b", "\x03") == ["stop", "stop", "interrupt"]
+    assert typed("\x1b\x1b\x1b") == ["stop"] * 3
 
 
 def test_an_arrow_is_no_esc():
@@ -108,3 +111,40 @@ def test_keys_belong_to_others_while_it_is_paused():
             return typist.told
 
     assert asyncio.run(read()) == [("entered", "end")]
+
+
+def test_what_is_given_back_stands_before_what_was_typed_since():
+    line = TypingLine()
+    line.give_back("one")
+    line.give_back("two")
+
+    assert (line.take(), line.text) == ("two\none", "")
+
+
+class Told(DummyOutput):
+    """Remembers what the terminal is told of pastes."""
+
+    def __init__(self):
+        self.told = []
+
+    def enable_bracketed_paste(self):
+        self.told.append("on")
+
+    def disable_bracketed_paste(self):
+        self.told.append("off")
+
+
+def test_the_terminal_marks_pastes_only_while_the_line_is_read():
+    output = Told()
+
+    async def read():
+        with create_pipe_input() as source:
+            line = TypingLine(source=source, output=output)
+            with line.paused():
+                pass
+            assert output.told == []
+            with line.reading(Typist()), line.paused():
+                assert output.told == ["on", "off"]
+            assert output.told == ["on", "off"] * 2
+
+    asyncio.run(read())

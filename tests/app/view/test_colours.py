@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from prompt_toolkit.styles import default_ui_style, merge_styles
 from rich.color import ANSI_COLOR_NAMES
 from rich.console import Console
 from rich.theme import Theme
@@ -142,11 +143,42 @@ def test_with_sixteen_colours_which_somebody_chose_there_are_none():
 
 
 @pytest.mark.parametrize(
+    ("terminal", "has_colours"), [("xterm", False), ("xterm-256color", True), ("dumb", False)]
+)
+def test_a_terminal_of_sixteen_colours_gets_none_of_ours(monkeypatch, terminal, has_colours):
+    for name in ("NO_COLOR", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", terminal)
+    colours.choose("dark")
+    try:
+        assert colours.palette() == (colours.PALETTES["dark"] if has_colours else colours.Palette())
+    finally:
+        colours.choose("auto")
+
+
+def test_what_asks_has_the_terminals_own_background():
+    """prompt_toolkit's menus and bars are black, grey or reversed, if nobody says otherwise."""
+    style = merge_styles([default_ui_style(), colours.prompt_style()])
+    for name in (
+        "bottom-toolbar", "completion-menu", "completion-menu.completion", "search", "incsearch",
+        "completion-menu.completion.current", "completion-menu.meta.completion", "search.current",
+        "completion-menu.meta.completion.current", "completion-menu.multi-column-meta",
+        "scrollbar.background", "scrollbar.button", "incsearch.current",
+    ):  # fmt: skip
+        attributes = style.get_attrs_for_style_str(f"class:{name}")
+        assert attributes.bgcolor in ("", "default"), name
+        is_chosen = "current" in name or name in ("search", "incsearch", "scrollbar.button")
+        assert attributes.reverse == is_chosen, name
+
+
+@pytest.mark.parametrize(
     ("setting", "environment", "expected"),
     [
         ("auto", {}, "unknown"),
         ("auto", {"COLORFGBG": "15;0"}, "dark"),
         ("auto", {"COLORFGBG": "0;15"}, "light"),
+        ("auto", {"COLORFGBG": "0;7"}, "light"),
         ("auto", {"COLORFGBG": "0;default;15"}, "light"),
         ("auto", {"COLORFGBG": "12;8"}, "dark"),
         ("auto", {"COLORFGBG": "0;default"}, "unknown"),
