@@ -1,11 +1,14 @@
 """What Tab offers, and what the status line says."""
 
+import threading
 from decimal import Decimal
 from types import SimpleNamespace
 
 import pytest
+from prompt_toolkit.application.current import set_app
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
+from prompt_toolkit.output import DummyOutput
 
 from app.application import Conversations
 from app.repl import slash
@@ -138,14 +141,19 @@ def test_a_fork_counts_what_it_spent_itself():
 
 def test_the_status_counts_instructions_and_knows_the_window_that_a_server_named():
     talk = b.conversation(b.model(), b.learned(context_window=8_000), b.user("hello"))
-    told = b.conversation(b.model(), b.instructions("Be brief. " * 99), b.user("hello"))
+    told = b.conversation(b.model(), b.instructions("Be brief. " * 999), b.user("hello"))
     workshop = SimpleNamespace(window_of=lambda _model: 200_000, foreseen=lambda _talk: told)
-    status, drawn = StatusLine(workshop), []
-    status._find_out(talk, "key", lambda: drawn.append(True))
+    is_known = threading.Event()
+    screen = SimpleNamespace(invalidate=is_known.set, output=DummyOutput())
+    status = StatusLine(workshop)
+    status.look_at(SimpleNamespace(conversation=talk))
 
-    key, facts = status._known
-    assert (key, facts.window, drawn) == ("key", 8_000, [True])
-    assert facts.tokens == context_tokens(told) > 2 * context_tokens(talk)
+    with set_app(screen):
+        status()
+        assert is_known.wait(60)
+        line = status()[0][1]
+    assert context_tokens(talk) < 100
+    assert f"· {context_tokens(told) / 1000:.1f}k/8k tokens" in line
 
 
 def test_a_narrow_window_gets_the_most_important():

@@ -119,32 +119,3 @@ def test_what_is_given_back_stands_before_what_was_typed_since():
     line.give_back("two")
 
     assert (line.take(), line.text) == ("two\none", "")
-
-
-class Told(DummyOutput):
-    """Remembers what the terminal is told of pastes."""
-
-    def __init__(self):
-        self.told = []
-
-    def enable_bracketed_paste(self):
-        self.told.append("on")
-
-    def disable_bracketed_paste(self):
-        self.told.append("off")
-
-
-def test_the_terminal_marks_pastes_only_while_the_line_is_read():
-    output = Told()
-
-    async def read():
-        with create_pipe_input() as source:
-            line = TypingLine(source=source, output=output)
-            with line.paused():
-                pass
-            assert output.told == []
-            with line.reading(Typist()), line.paused():
-                assert output.told == ["on", "off"]
-            assert output.told == ["on", "off"] * 2
-
-    asyncio.run(read())

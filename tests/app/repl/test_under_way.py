@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.repl.under_way import Block, end_in_cells, end_of, folded, took
+from app.repl.under_way import Block, end_of, folded, took
 
 
 @pytest.mark.parametrize(
@@ -11,14 +11,6 @@ from app.repl.under_way import Block, end_in_cells, end_of, folded, took
 )
 def test_how_long_it_took(seconds, told):
     assert took(seconds) == told
-
-
-@pytest.mark.parametrize(
-    ("text", "room", "end"),
-    [("abcdef", 3, "def"), ("abc", 3, "abc"), ("a汉字", 3, "字"), ("ab", 0, "")],
-)
-def test_of_a_typed_line_the_end_is_seen(text, room, end):
-    assert end_in_cells(text, room) == end
 
 
 def test_the_end_of_a_long_code_block_is_still_code():

@@ -3,8 +3,8 @@
 import pytest
 from rich.text import Text
 
-from app.repl.highlighting import highlighted
-from app.repl.wrapping import wrapped
+from app.view.highlighting import highlighted
+from app.view.wrapping import wrapped
 
 
 @pytest.mark.parametrize(
