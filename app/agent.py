@@ -60,7 +60,7 @@ class Agent:
 
     def __init__(
         self,
-        at_hand: OpenConversation,
+        open_conversation: OpenConversation,
         *,
         model: Model,
         tool_calls: ToolCalls,
@@ -74,7 +74,7 @@ class Agent:
 
         *attach* returns what goes with a queued prompt: the files that it mentions, for example.
         """
-        self._at_hand = at_hand
+        self._open_conversation = open_conversation
         self._prepare = prepare
         self._attach = attach
         self._model = model
@@ -95,24 +95,26 @@ class Agent:
             NotRecordedError: the log could not take an event; the turn stopped there.
             InvalidCommandError: the prompt is blank; nothing happened.
         """
-        return await self._begin(lambda talk: talk.append_prompt(prompt, attachments))
+        return await self._begin(
+            lambda conversation: conversation.append_prompt(prompt, attachments)
+        )
 
     def is_waiting(self) -> bool:
         """Whether the last turn stopped, in a crash here, with calls that never started."""
-        talk = self._at_hand.conversation
-        calls = talk.open_calls()
-        was_asking = bool(calls) and talk.last_turn is None and talk.has_own_calls()
-        return was_asking and not any(map(talk.was_started, calls))
+        conversation = self._open_conversation.conversation
+        calls = conversation.open_calls()
+        was_asking = bool(calls) and conversation.last_turn is None and conversation.has_own_calls()
+        return was_asking and not any(map(conversation.was_started, calls))
 
     async def go_on(self) -> str:
         """Take up what waits: calls, which are asked about again (case A11), or the queue."""
         if not self.is_waiting():
             return await self._begin()
-        first = self._at_hand.conversation.version + 1
+        first = self._open_conversation.conversation.version + 1
         return await self._finish(self._go_on(first), first)
 
     async def _go_on(self, first: Version) -> None:
-        await self._tool_calls.run(self._at_hand.conversation.open_calls(), taken_up=True)
+        await self._tool_calls.run(self._open_conversation.conversation.open_calls(), taken_up=True)
         await self._work(first)
 
     async def _begin(self, say: Callable[[Conversation], object] | None = None) -> str:
@@ -121,16 +123,16 @@ class Agent:
         queued = await self._attachments_of_queue()
         if say is None and not queued:  # it was taken back meanwhile
             return "done"
-        first = self._at_hand.conversation.version + 1
+        first = self._open_conversation.conversation.version + 1
 
-        def begin(talk: Conversation) -> None:
-            talk.close_open_calls()
-            self._prepare(talk)
-            talk.deliver_prompts(queued)
+        def begin(conversation: Conversation) -> None:
+            conversation.close_open_calls()
+            self._prepare(conversation)
+            conversation.deliver_prompts(queued)
             if say is not None:
-                say(talk)
+                say(conversation)
 
-        self._at_hand.record(begin)
+        self._open_conversation.record(begin)
         return await self._finish(self._work(first), first)
 
     async def _finish(self, work: Coroutine[None, None, None], first: int) -> str:
@@ -148,7 +150,7 @@ class Agent:
         spending = Spending(self._limits, first, self._all_sent)
         while True:
             answer = await self._ask_in_room(spending)
-            calls = self._at_hand.conversation.open_calls()
+            calls = self._open_conversation.conversation.open_calls()
             if calls and _is_cut_off(answer):
                 # An input that may be cut off is never run (facts.md, trap 2; case A17).
                 self._tool_calls.refuse_cut_off(answer.stop_reason or "")
@@ -157,7 +159,7 @@ class Agent:
                 spending.again("calls_cut_off", message, most=MAX_CUT_OFF_ANSWERS)
             elif calls:
                 await self._tool_calls.run(calls)
-            elif self._at_hand.conversation.faulty_calls():  # the context answers them
+            elif self._open_conversation.conversation.faulty_calls():  # the context answers them
                 spending.again("faulty_calls", _("the model's calls make no sense"), most=2)
                 continue
             await self._stop_or_make_room(answer, spending)
@@ -165,7 +167,7 @@ class Agent:
             if await self._deliver():
                 spending.hear()
             elif calls:
-                spending.see(self._at_hand.conversation, calls)
+                spending.see(self._open_conversation.conversation, calls)
             elif not self._must_ask_again(answer, spending):
                 with suppress(ModelError):  # now, so that the next prompt need not wait
                     await self.compactor.make_room()
@@ -211,10 +213,10 @@ class Agent:
     async def _ask_in_room(self, spending: Spending) -> Answer:
         """Ask, in a context that fits; what the server refuses is changed, and asked again."""
         await self.compactor.make_room()
-        refusals = Refusals(self._at_hand, self.compactor, self._screen)
+        refusals = Refusals(self._open_conversation, self.compactor, self._screen)
         while True:
             lost = added(self._lost, self.compactor.unrecorded)
-            spending.ask(self._at_hand.conversation, lost, self._all_sent)
+            spending.ask(self._open_conversation.conversation, lost, self._all_sent)
             try:
                 return await self._ask()
             except ModelError as problem:
@@ -224,14 +226,16 @@ class Agent:
         """Say the prompts that are queued; return whether there was any."""
         queued = await self._attachments_of_queue()
         if queued:
-            self._at_hand.record(lambda talk: talk.deliver_prompts(queued))
+            self._open_conversation.record(
+                lambda conversation: conversation.deliver_prompts(queued)
+            )
         return bool(queued)
 
     async def _attachments_of_queue(self) -> dict[Version, Sequence[JsonObject]]:
         """Return what goes with each queued prompt, those queued meanwhile among them."""
         found: dict[Version, Sequence[JsonObject]] = {}
         while True:
-            queue = self._at_hand.conversation.queue
+            queue = self._open_conversation.conversation.queue
             new = next((version for version in queue if version not in found), None)
             if new is None:
                 return {version: found[version] for version in queue}
@@ -239,15 +243,15 @@ class Agent:
 
     async def _ask(self) -> Answer:
         """Send the context, append the answer, and return it."""
-        talk = self._at_hand.conversation
-        if self._requests is None or self._requests.conversation is not talk:
-            self._requests = Requests(talk)  # the first, or read again after a failed save
-        (request, proof), version = self._requests.request(talk.leaf), talk.version
-        leaf, model = talk.leaf, talk.model
+        conversation = self._open_conversation.conversation
+        if self._requests is None or self._requests.conversation is not conversation:
+            self._requests = Requests(conversation)  # the first, or read again after a failed save
+        (request, proof), version = self._requests.request(conversation.leaf), conversation.version
+        leaf, model = conversation.leaf, conversation.model
         answer, began = Answer(), monotonic()
 
         def append(content: list[JsonObject], stop_reason: str | None) -> None:
-            self._at_hand.record(
+            self._open_conversation.record(
                 lambda latest: latest.append_answer(
                     content,
                     stop_reason=stop_reason,
@@ -283,16 +287,16 @@ class Agent:
         return answer
 
     def _end_turn(self, outcome: str, first: int, error: TurnError | None = None) -> str:
-        leaf = self._at_hand.conversation.leaf
+        leaf = self._open_conversation.conversation.leaf
 
-        def end(talk: Conversation) -> None:
-            if talk.leaf == leaf:  # else another program works there
-                talk.close_open_calls()
+        def end(conversation: Conversation) -> None:
+            if conversation.leaf == leaf:  # else another program works there
+                conversation.close_open_calls()
             lost = added(self._lost, self.compactor.unrecorded)
-            spent = added(total(talk, since=first), lost)
-            talk.end_turn(outcome, error=error, spent=spent, lost=lost)
+            spent = added(total(conversation, since=first), lost)
+            conversation.end_turn(outcome, error=error, spent=spent, lost=lost)
 
-        self._at_hand.record(end, anywhere=True)
+        self._open_conversation.record(end, anywhere=True)
         self._lost = self.compactor.unrecorded = {}
         self._screen.turn_ended(outcome, error)
         return outcome

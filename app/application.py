@@ -136,7 +136,7 @@ class Conversations(Application[UUID]):
         found: Any = self.events.get(conversation_id, desc=True, limit=1)
         return next(iter(found), None)
 
-    def glance(self, conversation_id: UUID) -> list[Event]:
+    def summary_events(self, conversation_id: UUID) -> list[Event]:
         """Return what a list shows, in order: the first events, the newest facts, the last event.
 
         Nothing, if no event can be read.
@@ -188,7 +188,7 @@ class Conversations(Application[UUID]):
                 self.snapshots.put([snapshot])
 
     def open(self, conversation_id: UUID, *, version: Version | None = None) -> OpenConversation:
-        """Return a conversation at hand; as it was at *version*, it can only be looked at.
+        """Return an open conversation; as it was at *version*, it can only be looked at.
 
         Raises:
             NoSuchConversationError: the store has no event of it.
@@ -198,7 +198,7 @@ class Conversations(Application[UUID]):
         )
 
     def start(self, begin: Callable[[UUID, datetime], Conversation]) -> OpenConversation:
-        """Return a new conversation at hand, made by *begin* from an id and a time.
+        """Return a new open conversation, made by *begin* from an id and a time.
 
         It is in the store from its first `record` on: nothing is kept of one that was only opened.
         """
@@ -250,8 +250,8 @@ class Conversations(Application[UUID]):
                 return newest[0].originator_version, event.originator_version
             if isinstance(event, LeafMoved) and self._is_entry(conversation_id, event.target):
                 return newest[0].originator_version, event.target
-        talk = self.get(conversation_id)
-        return talk.version, talk.leaf
+        conversation = self.get(conversation_id)
+        return conversation.version, conversation.leaf
 
     def _is_entry(self, conversation_id: UUID, version: Version | None) -> bool:
         if version is None or version < 1:
@@ -298,7 +298,7 @@ class Conversations(Application[UUID]):
 
 
 class OpenConversation:
-    """A conversation at hand, in step with its log: append, then believe."""
+    """An open conversation, in step with its log: append, then believe."""
 
     def __init__(
         self,
@@ -383,11 +383,11 @@ class OpenConversation:
 
     def _keep_snapshot(self, added: list[Event]) -> None:
         """Keep a snapshot after a compaction, and every so many events."""
-        talk = self.conversation
+        conversation = self.conversation
         compacted = any(isinstance(event, Compacted) for event in added)
-        if compacted or talk.version - self._kept >= SNAPSHOT_INTERVAL:
-            self._conversations.keep_snapshot(talk)
-            self._kept = talk.version
+        if compacted or conversation.version - self._kept >= SNAPSHOT_INTERVAL:
+            self._conversations.keep_snapshot(conversation)
+            self._kept = conversation.version
 
 
 def require_known(conversation: Conversation) -> None:

@@ -109,7 +109,7 @@ def is_offline(settings: Settings) -> bool:
 
 
 @dataclass(frozen=True)
-class Workshop:
+class AgentFactory:
     """Makes conversations and agents by one set of settings."""
 
     settings: Settings
@@ -145,12 +145,14 @@ class Workshop:
         chosen = self.settings
         if earlier is None:
             return self.conversations.start(partial(self._begin, name=chosen.name))
-        at_hand = self.resume(earlier, chosen.model)
+        open_conversation = self.resume(earlier, chosen.model)
         if chosen.thinking is not None:
-            at_hand.record(partial(Conversation.change_thinking_level, level=chosen.thinking))
+            open_conversation.record(
+                partial(Conversation.change_thinking_level, level=chosen.thinking)
+            )
         if chosen.name is not None:
-            at_hand.record(partial(Conversation.rename, name=chosen.name))
-        return at_hand
+            open_conversation.record(partial(Conversation.rename, name=chosen.name))
+        return open_conversation
 
     def begin_new(self) -> OpenConversation:
         """Return a new conversation, which is in the store from its first prompt on."""
@@ -166,10 +168,10 @@ class Workshop:
         source = old.conversation
 
         def begin(conversation_id: UUID, timestamp: datetime) -> Conversation:
-            talk = self._begin(conversation_id, timestamp)
-            self.change_model(talk, self.settings.model or self._model_of(source))
-            talk.change_thinking_level(source.thinking_level or "off")
-            return talk
+            conversation = self._begin(conversation_id, timestamp)
+            self.change_model(conversation, self.settings.model or self._model_of(source))
+            conversation.change_thinking_level(source.thinking_level or "off")
+            return conversation
 
         new = self.conversations.start(begin)
         new.record(carry_over)
@@ -184,27 +186,27 @@ class Workshop:
         is_held = conversation_id in self.leases
         self.hold(conversation_id)
         try:
-            at_hand = self.conversations.open(conversation_id)
-            require_known(at_hand.conversation)
-            model = model or self._model_of(at_hand.conversation)
+            open_conversation = self.conversations.open(conversation_id)
+            require_known(open_conversation.conversation)
+            model = model or self._model_of(open_conversation.conversation)
             limits = self.settings.context_window or self.settings.max_tokens
-            if at_hand.conversation.model != model or limits:
-                at_hand.record(partial(self.change_model, model=model))
+            if open_conversation.conversation.model != model or limits:
+                open_conversation.record(partial(self.change_model, model=model))
         except BaseException:
             if not is_held:
                 self.let_go(conversation_id)
             raise
-        return at_hand
+        return open_conversation
 
     def agent(
         self,
-        at_hand: OpenConversation,
+        open_conversation: OpenConversation,
         *,
         approver: Approver,
         screen: Screen,
         attach: Callable[[str], Awaitable[Sequence[JsonObject]]] | None = None,
     ) -> Agent:
-        """Return an agent for the conversation at hand, working in its directory.
+        """Return an agent for the open conversation, working in its directory.
 
         *attach* returns what goes with a queued prompt.
         """
@@ -213,64 +215,64 @@ class Workshop:
         from app.turn_limits import TurnLimits  # noqa: PLC0415
         from app.watched_model import WatchedModel  # noqa: PLC0415
 
-        self.hold(at_hand.id)
-        cwd = working_directory(at_hand.conversation, self.settings.cwd)
-        toolbox = self._toolbox(at_hand.conversation)
+        self.hold(open_conversation.id)
+        cwd = working_directory(open_conversation.conversation, self.settings.cwd)
+        toolbox = self._toolbox(open_conversation.conversation)
         return Agent(
-            at_hand,
-            compactor=self.compactor(at_hand, screen),
+            open_conversation,
+            compactor=self.compactor(open_conversation, screen),
             model=WatchedModel(self.model, screen, "answer"),
             limits=TurnLimits(self.settings.max_requests, self.settings.max_cost, _cost),
-            tool_calls=ToolCalls(at_hand, toolbox, approver, screen, cwd=cwd),
+            tool_calls=ToolCalls(open_conversation, toolbox, approver, screen, cwd=cwd),
             screen=screen,
             prepare=partial(self._instruct, toolbox=toolbox),
             attach=attach or nothing,
         )
 
-    def _toolbox(self, talk: Conversation) -> Toolbox:
+    def _toolbox(self, conversation: Conversation) -> Toolbox:
         from infrastructure.tools import TOOLS  # noqa: PLC0415
         from infrastructure.tools.toolbox import Toolbox  # noqa: PLC0415
 
         return Toolbox(
-            cwd=Path(working_directory(talk, self.settings.cwd)),
-            side_files=self.settings.home / "outputs" / str(talk.id),
+            cwd=Path(working_directory(conversation, self.settings.cwd)),
+            side_files=self.settings.home / "outputs" / str(conversation.id),
             tools=[tool for tool in TOOLS if tool.name in self.settings.tools],
         )
 
-    def _instruct(self, talk: Conversation, toolbox: Toolbox) -> None:
-        """Record the system prompt and the tools in *talk*, if they are not as they were."""
-        cwd = working_directory(talk, self.settings.cwd)
+    def _instruct(self, conversation: Conversation, toolbox: Toolbox) -> None:
+        """Record the system prompt and the tools in *conversation*, if they have changed."""
+        cwd = working_directory(conversation, self.settings.cwd)
         system = instructions.system_prompt(
             cwd,
             instructions.context_files(self.settings.home, cwd),
             tools=toolbox.tools,
-            surroundings=surroundings(cwd, talk, instructions.project_root(cwd)),
+            surroundings=surroundings(cwd, conversation, instructions.project_root(cwd)),
             replacement=self.settings.system_prompt,
             addition=self.settings.append_system_prompt,
         )
-        talk.change_instructions(system, toolbox.definitions())
+        conversation.change_instructions(system, toolbox.definitions())
 
-    def foreseen(self, talk: Conversation) -> Conversation:
-        """Return a copy of *talk* with the instructions that its next request has."""
-        if talk.pending_events:
-            copy = Conversation.blank(talk.id, talk.created_on)
-            pending: list[Any] = list(talk.pending_events)
+    def foreseen(self, conversation: Conversation) -> Conversation:
+        """Return a copy of *conversation* with the instructions that its next request has."""
+        if conversation.pending_events:
+            copy = Conversation.blank(conversation.id, conversation.created_on)
+            pending: list[Any] = list(conversation.pending_events)
             for event in pending:
                 copy.fold(event)
         else:
-            copy = self.conversations.get(talk.id, version=talk.version)
+            copy = self.conversations.get(conversation.id, version=conversation.version)
         if copy.instructions is None:
             self._instruct(copy, self._toolbox(copy))
         return copy
 
-    def compactor(self, at_hand: OpenConversation, screen: Screen) -> Compactor:
-        """Return what makes room in the conversation at hand."""
+    def compactor(self, open_conversation: OpenConversation, screen: Screen) -> Compactor:
+        """Return what makes room in the open conversation."""
         from app.compactor import Compactor  # noqa: PLC0415
         from app.watched_model import WatchedModel  # noqa: PLC0415
 
         surely_fits = 0 if self.settings.context_window else SURELY_FITS
         model = WatchedModel(self.model, screen, "summary")
-        return Compactor(at_hand, model, screen, self.window_of, surely_fits=surely_fits)
+        return Compactor(open_conversation, model, screen, self.window_of, surely_fits=surely_fits)
 
     def window_of(self, model: str) -> int:
         """Return how many tokens *model* can take in: what the settings say, or what is known."""
@@ -278,7 +280,7 @@ class Workshop:
 
         return self.settings.context_window or context_window(model)
 
-    def change_model(self, talk: Conversation, model: str) -> None:
+    def change_model(self, conversation: Conversation, model: str) -> None:
         """Let *model* answer from here on, with as much room for answers as its window gives.
 
         A larger window in the settings is the person's word against what a server once said.
@@ -288,14 +290,14 @@ class Workshop:
         window, most = self.settings.context_window, self.settings.max_tokens
         reserve = Room.of(window or LARGE_WINDOW).reserve
         caching = is_offline(self.settings) or knows_caching()
-        talk.change_model(model, max_tokens=min(most or reserve, reserve), caching=caching)
-        if window and talk.known_limits.within(window) < window:
-            talk.learn_limits(model, context_window=window)
+        conversation.change_model(model, max_tokens=min(most or reserve, reserve), caching=caching)
+        if window and conversation.known_limits.within(window) < window:
+            conversation.learn_limits(model, context_window=window)
 
     def _begin(
         self, conversation_id: UUID, timestamp: datetime, name: str | None = None
     ) -> Conversation:
-        talk = Conversation.start(
+        conversation = Conversation.start(
             conversation_id,
             timestamp=timestamp,
             cwd=self.settings.cwd,
@@ -303,29 +305,33 @@ class Workshop:
             version=VERSION,
             seals=self.conversations.seals,
         )
-        self.change_model(talk, self.settings.model or self._model_of(talk))
-        talk.change_thinking_level(self.settings.thinking or self.settings.default_thinking)
+        self.change_model(conversation, self.settings.model or self._model_of(conversation))
+        conversation.change_thinking_level(self.settings.thinking or self.settings.default_thinking)
         if name is not None:
-            talk.rename(name)
-        return talk
+            conversation.rename(name)
+        return conversation
 
-    def _model_of(self, talk: Conversation) -> str:
+    def _model_of(self, conversation: Conversation) -> str:
         """Return the recorded model, or the default; the offline model only while offline."""
         if is_offline(self.settings):
             return OFFLINE_MODEL
-        if talk.model in (None, OFFLINE_MODEL):
+        if conversation.model in (None, OFFLINE_MODEL):
             return self.settings.default_model
-        return str(talk.model)
+        return str(conversation.model)
 
 
-def working_directory(talk: Conversation, launched_in: str) -> str:
+def working_directory(conversation: Conversation, launched_in: str) -> str:
     """Return where tools run: the conversation's own directory, if it is still there (case H6).
 
     A directory that only the log speaks for is none: it may come from anywhere. Where the person
     is, they are on purpose.
     """
-    if talk.cwd is not None and talk.works_here() and Path(talk.cwd).is_dir():
-        return talk.cwd
+    if (
+        conversation.cwd is not None
+        and conversation.works_here()
+        and Path(conversation.cwd).is_dir()
+    ):
+        return conversation.cwd
     return launched_in
 
 

@@ -97,8 +97,8 @@ class Commands(click.Group):
 def with_first_prompt(group: click.Group) -> click.Command:
     """Return the command that begins with a prompt; it takes the options of *group*, too."""
 
-    def run(first: str, **flags: Any) -> int:
-        from app.commands import talk  # noqa: PLC0415 - see below
+    def begin(first: str, **flags: Any) -> int:
+        from app import run  # noqa: PLC0415 - see below
 
         context = click.get_current_context()
         assert context.parent is not None
@@ -107,10 +107,10 @@ def with_first_prompt(group: click.Group) -> click.Command:
             for name, value in flags.items()
             if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         }
-        return talk.run(first=first, **(context.parent.params | given))
+        return run.run(first=first, **(context.parent.params | given))
 
     options = [option for option in group.params if option.expose_value]
-    return click.Command("", callback=run, params=[click.Argument(["first"]), *options])
+    return click.Command("", callback=begin, params=[click.Argument(["first"]), *options])
 
 
 def in_our_language(command: click.Command) -> click.Command:
@@ -172,9 +172,9 @@ def leftfold(ctx: click.Context, /, **flags: Any) -> None:
     ctx.obj = flags["store"]
     if ctx.invoked_subcommand is not None:
         return
-    from app.commands import talk  # noqa: PLC0415 - only here is the loop needed
+    from app import run  # noqa: PLC0415 - only here is the loop needed
 
-    ctx.exit(talk.run(**flags))
+    ctx.exit(run.run(**flags))
 
 
 def _complain(error: click.ClickException) -> None:

@@ -31,7 +31,7 @@ SHARES = (1, 0.5, 0)
 
 
 class Compactor:
-    """Makes room in the conversation at hand.
+    """Makes room in the open conversation.
 
     *window_of* tells how many tokens a model can take in; nobody is asked about a context of up to
     *surely_fits* tokens.
@@ -39,14 +39,14 @@ class Compactor:
 
     def __init__(
         self,
-        at_hand: OpenConversation,
+        open_conversation: OpenConversation,
         model: Model,
         screen: Screen,
         window_of: Callable[[str], int],
         *,
         surely_fits: int = 0,
     ) -> None:
-        self._at_hand = at_hand
+        self._open_conversation = open_conversation
         self._screen = screen
         self._window_of = window_of
         self._surely_fits = surely_fits
@@ -71,14 +71,14 @@ class Compactor:
 
     def is_needed(self) -> bool:
         """Whether the next request would not leave room for its answer."""
-        talk = self._at_hand.conversation
-        surely_fits = 0 if talk.known_limits.context_window else self._surely_fits
-        tokens = context_tokens(talk)
+        conversation = self._open_conversation.conversation
+        surely_fits = 0 if conversation.known_limits.context_window else self._surely_fits
+        tokens = context_tokens(conversation)
         return tokens > surely_fits and tokens > self._room().limit
 
     def is_nearly_full(self) -> bool:
         """Whether the context fills most of the window, as far as anybody knows."""
-        return 2 * context_tokens(self._at_hand.conversation) > self._room().limit
+        return 2 * context_tokens(self._open_conversation.conversation) > self._room().limit
 
     async def make_room(self, *, reason: str = "threshold") -> None:
         """Compact until the next request fits, keeping less and less of the recent past.
@@ -92,7 +92,7 @@ class Compactor:
             await self.compact(reason=reason, keep=max(int(self._room().keep * share), 1))
         if self.is_needed():
             room = self._room()
-            tokens = context_tokens(self._at_hand.conversation)
+            tokens = context_tokens(self._open_conversation.conversation)
             message = _(
                 "the conversation needs about {tokens:,} tokens and the model takes in "
                 "{window:,}, of which {reserve:,} are for the answer; compaction "
@@ -107,29 +107,29 @@ class Compactor:
         Raises:
             ModelError: there was no good summary; nothing changed.
         """
-        talk = self._at_hand.conversation
-        cut = find_cut(talk, self._room().keep if keep is None else keep)
+        conversation = self._open_conversation.conversation
+        cut = find_cut(conversation, self._room().keep if keep is None else keep)
         if cut is None:
             return False
-        before = context_tokens(talk)
+        before = context_tokens(conversation)
         self._screen.compacting(before)
         past, turn, asked = await self._summaries.summarise(
-            talk, Subject.of_cut(cut), focus=focus, may_be_whole=reason != "overflow"
+            conversation, Subject.of_cut(cut), focus=focus, may_be_whole=reason != "overflow"
         )
-        self._at_hand.record(
+        self._open_conversation.record(
             lambda latest: latest.compact(
                 summary_text(cut, past, turn),
                 first_kept=cut.first_kept,
                 tokens_before=before,
                 reason=reason,
-                model=talk.model,
+                model=conversation.model,
                 usage=self.unrecorded,
                 asked=asked,
             ),
             anywhere=True,  # it was paid for
         )
         self.unrecorded = {}
-        self._screen.compacted(context_tokens(self._at_hand.conversation))
+        self._screen.compacted(context_tokens(self._open_conversation.conversation))
         return True
 
     async def rotated(self, *, focus: str = "") -> Callable[[Conversation], None]:
@@ -138,14 +138,16 @@ class Compactor:
         Raises:
             ModelError: there was no good summary, or there is nothing to summarise.
         """
-        talk = self._at_hand.conversation
-        cut = find_cut(talk, self._room().keep)
+        conversation = self._open_conversation.conversation
+        cut = find_cut(conversation, self._room().keep)
         if cut is None:
             raise ModelError(_("There is nothing to compact yet."), kind="nothing_to_compact")
-        self._screen.compacting(context_tokens(talk))
-        past, turn, _asked = await self._summaries.summarise(talk, Subject.of_cut(cut), focus=focus)
+        self._screen.compacting(context_tokens(conversation))
+        past, turn, _asked = await self._summaries.summarise(
+            conversation, Subject.of_cut(cut), focus=focus
+        )
         summary, usage = summary_text(cut, past, turn), self.unrecorded
-        return lambda new: new.carry_over(talk, summary, cut.first_kept, usage=usage)
+        return lambda new: new.carry_over(conversation, summary, cut.first_kept, usage=usage)
 
     async def leave_branch(
         self, target: Version | None, left: Sequence[Entry], *, focus: str = ""
@@ -155,13 +157,13 @@ class Compactor:
         Raises:
             ModelError: there was no good summary; nothing changed.
         """
-        talk = self._at_hand.conversation
+        conversation = self._open_conversation.conversation
         summary, _turn, asked = await self._summaries.summarise(
-            talk, Subject.of_branch(left), focus=focus
+            conversation, Subject.of_branch(left), focus=focus
         )
-        self._at_hand.record(
+        self._open_conversation.record(
             lambda latest: latest.leave_branch(
-                target, summary, model=talk.model, usage=self.unrecorded, asked=asked
+                target, summary, model=conversation.model, usage=self.unrecorded, asked=asked
             ),
             anywhere=True,
         )
@@ -170,8 +172,8 @@ class Compactor:
     @property
     def window(self) -> int:
         """How many tokens today's model takes in: as is known of it, or as its server has said."""
-        talk = self._at_hand.conversation
-        return talk.known_limits.within(self._window_of(talk.model or ""))
+        conversation = self._open_conversation.conversation
+        return conversation.known_limits.within(self._window_of(conversation.model or ""))
 
     @property
     def keep(self) -> int:
@@ -180,14 +182,14 @@ class Compactor:
 
     def learn(self, *, context_window: int | None = None, max_tokens: int | None = None) -> bool:
         """Record a limit of today's model; return whether that is news."""
-        talk = self._at_hand.conversation
-        before = talk.version
-        self._at_hand.record(
+        conversation = self._open_conversation.conversation
+        before = conversation.version
+        self._open_conversation.record(
             lambda latest: latest.learn_limits(
                 latest.model or "", context_window=context_window, max_tokens=max_tokens
             )
         )
-        return self._at_hand.conversation.version > before
+        return self._open_conversation.conversation.version > before
 
     def learn_window(self, problem: ModelError, *, is_first: bool = False) -> bool:
         """Learn the window from an overflow; return whether it is smaller than was believed.
@@ -203,9 +205,9 @@ class Compactor:
             return named < window and self.learn(context_window=named)
         if problem.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             return False  # too many bytes, whatever the window is
-        talk = self._at_hand.conversation
-        sent = problem.requested_tokens or context_tokens(talk)
-        refused = sent + talk.known_limits.answer(talk.max_tokens or 1)
+        conversation = self._open_conversation.conversation
+        sent = problem.requested_tokens or context_tokens(conversation)
+        refused = sent + conversation.known_limits.answer(conversation.max_tokens or 1)
         if refused <= SMALLEST_GUESS or (is_first and 2 * sent > window):
             return False
         guess = max(min(window, refused) // 2, SMALLEST_GUESS)

@@ -29,22 +29,22 @@ _LONGEST, _MOST = 200, 5
 SEND, DROP, KEEP = CHOICES = ("send", "drop", "keep")
 
 
-def held_back(talk: Conversation) -> Iterator[str]:
+def held_back(conversation: Conversation) -> Iterator[str]:
     """Yield a line for each kind of thing that a log brings, and that was not recorded here."""
-    if allowed := talk.allowed_elsewhere():
+    if allowed := conversation.allowed_elsewhere():
         what = _some(said.command or said.tool for said in allowed)
         yield _("“always” in this log was not said here, so you are asked again: {what}").format(
             what=what
         )
-    calls = talk.open_calls()
-    if calls and talk.last_turn is None and not talk.has_own_calls():
+    calls = conversation.open_calls()
+    if calls and conversation.last_turn is None and not conversation.has_own_calls():
         waiting = _some(f"{c.name} {json.dumps(c.input, ensure_ascii=False)}" for c in calls)
         yield _(
             "Calls wait in this log that were not asked for here; they are not run: {waiting}"
         ).format(waiting=waiting)
-    if talk.held_back:
+    if conversation.held_back:
         yield _("Queued in this log, and not by you here, so not sent: {waiting}").format(
-            waiting=_some(talk.held_back.values())
+            waiting=_some(conversation.held_back.values())
         )
 
 
@@ -62,41 +62,47 @@ def _some(texts: Iterable[str]) -> str:
     return "; ".join(one_line(text, _LONGEST) for text in different[:_MOST]) + more
 
 
-def say_held_back(talk: Conversation, cwd: str) -> None:
+def say_held_back(conversation: Conversation, cwd: str) -> None:
     """Say on stderr what is held back, where nobody can be asked and tools run in *cwd*.
 
     A conversation of before there were seals, in its own directory, brings nothing of the kind.
     """
-    lines = list(held_back(talk))
+    lines = list(held_back(conversation))
     for line in lines:
         click.echo(f"leftfold: {line}", err=True)
-    if not talk.works_here() and (lines or talk.cwd != cwd):
+    if not conversation.works_here() and (lines or conversation.cwd != cwd):
         model = _("not begun here; the model that answers is {model}").format(
-            model=one_line(str(talk.model), _LONGEST)
+            model=one_line(str(conversation.model), _LONGEST)
         )
         click.echo(f"leftfold: {model}", err=True)
-    if talk.held_back:
-        how = _("`leftfold -r {id}` at a terminal asks whether to send it").format(id=talk.id)
+    if conversation.held_back:
+        how = _("`leftfold -r {id}` at a terminal asks whether to send it").format(
+            id=conversation.id
+        )
         click.echo(f"leftfold: {how}", err=True)
 
 
-def ask_about_queue(at_hand: OpenConversation) -> None:
+def ask_about_queue(open_conversation: OpenConversation) -> None:
     """Show the prompts that were not queued here, whole, and ask what is to become of them."""
-    waiting = dict(at_hand.conversation.held_back)
+    waiting = dict(open_conversation.conversation.held_back)
     if waiting:
         for line in _shown(waiting.values()):
             click.echo(line, err=True)
         choices = click.Choice(CHOICES)
-        _settle(at_hand, waiting, click.prompt(_question(), type=choices, default=KEEP, err=True))
+        _settle(
+            open_conversation,
+            waiting,
+            click.prompt(_question(), type=choices, default=KEEP, err=True),
+        )
 
 
 async def ask_in_repl(repl: Repl) -> None:
     """Ask the same of a person who is in the REPL, of the conversation that is open now."""
-    waiting = dict(repl.at_hand.conversation.held_back)
+    waiting = dict(repl.open_conversation.conversation.held_back)
     if waiting:
         for line in _shown(waiting.values()):
             repl.say(line)
-        _settle(repl.at_hand, waiting, await choose(repl, _question(), CHOICES, KEEP))
+        _settle(repl.open_conversation, waiting, await choose(repl, _question(), CHOICES, KEEP))
 
 
 def _shown(prompts: Iterable[str]) -> list[str]:
@@ -108,15 +114,17 @@ def _question() -> str:
     return _("Send it with your next prompt, drop it, or keep it")
 
 
-def _settle(at_hand: OpenConversation, waiting: Mapping[Version, str], picked: str) -> None:
+def _settle(
+    open_conversation: OpenConversation, waiting: Mapping[Version, str], picked: str
+) -> None:
     """Record what becomes of the prompts that are *waiting*."""
     if picked == KEEP:
         return
 
-    def decide(talk: Conversation) -> None:
+    def decide(conversation: Conversation) -> None:
         for version, text in waiting.items():
-            talk.withdraw_prompt(version)
+            conversation.withdraw_prompt(version)
             if picked == SEND and text.strip():
-                talk.queue_prompt(text)
+                conversation.queue_prompt(text)
 
-    at_hand.record(decide)
+    open_conversation.record(decide)

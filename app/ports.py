@@ -18,7 +18,7 @@ Purpose: TypeAlias = Literal["answer", "summary"]
 
 
 class OpenConversation(Protocol):
-    """A conversation at hand, in step with its log."""
+    """An open conversation, in step with its log."""
 
     @property
     def conversation(self) -> Conversation:

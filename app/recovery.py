@@ -511,13 +511,13 @@ class _NewConversation:
         return version
 
 
-def _unknown_calls(talk: Conversation) -> dict[Version, list[str]]:
+def _unknown_calls(conversation: Conversation) -> dict[Version, list[str]]:
     """Return the calls that, if they have no result, have an unknown outcome."""
     found: dict[Version, list[str]] = {}
-    for version, entry in talk.entries.items():
+    for version, entry in conversation.entries.items():
         if isinstance(entry, MessageAppended):
             for call in dict.fromkeys(call["id"] for call in entry.said.tool_uses):
-                if talk.outcome_of(call, asked_at=version) == OUTCOME_UNKNOWN:
+                if conversation.outcome_of(call, asked_at=version) == OUTCOME_UNKNOWN:
                     found.setdefault(version, []).append(call)
     return found
 

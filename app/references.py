@@ -87,7 +87,7 @@ def _named(conversations: Conversations, name: str) -> list[UUID]:
     named = []
     for found in conversations.ids() if name else ():
         with suppress(StoreError):
-            events = conversations.glance(found)
+            events = conversations.summary_events(found)
             if events and row(events).name == name:
                 named.append(found)
     return named

@@ -30,8 +30,10 @@ _MAY_NAME_CONTENT = frozenset({400, 415, 422, 500, 501})
 class Refusals:
     """Answers the refusals of one request, each of which may uncover the next."""
 
-    def __init__(self, at_hand: OpenConversation, compactor: Compactor, screen: Screen) -> None:
-        self._at_hand = at_hand
+    def __init__(
+        self, open_conversation: OpenConversation, compactor: Compactor, screen: Screen
+    ) -> None:
+        self._open_conversation = open_conversation
         self._compactor = compactor
         self._screen = screen
         self._answered = 0
@@ -67,9 +69,9 @@ class Refusals:
 
     def _drop_field(self, field: str, problem: ModelError) -> bool:
         """Go on without the *field* that the refusal names, where nothing else depends on it."""
-        if field != "cache_control" or not self._at_hand.conversation.caching:
+        if field != "cache_control" or not self._open_conversation.conversation.caching:
             return False
-        self._at_hand.record(
+        self._open_conversation.record(
             lambda latest: latest.change_model(
                 latest.model or "", max_tokens=latest.max_tokens or 1, caching=False
             )
@@ -80,18 +82,18 @@ class Refusals:
     def _refused_field(self, problem: ModelError) -> str | None:
         if problem.is_overflow or problem.status not in _MAY_NAME_CONTENT:
             return None
-        talk = self._at_hand.conversation
-        return refused_field(context(talk, talk.leaf), problem.reason)
+        conversation = self._open_conversation.conversation
+        return refused_field(context(conversation, conversation.leaf), problem.reason)
 
     def _leave_out(self, problem: ModelError) -> bool:
         """Withhold what the refusal names; False if that is nothing, or left out already."""
         if problem.is_overflow or problem.status not in _MAY_NAME_CONTENT:
             return False
-        talk = self._at_hand.conversation
-        meant = suspects(talk, context(talk, talk.leaf), problem.reason)
+        conversation = self._open_conversation.conversation
+        meant = suspects(conversation, context(conversation, conversation.leaf), problem.reason)
         if meant is None:
             return False
-        self._at_hand.record(
+        self._open_conversation.record(
             lambda latest: latest.withhold(meant.entries, meant.kinds, reason=problem.reason)
         )
         self._say_again(problem)
@@ -120,7 +122,7 @@ class Refusals:
 
     def _with_next_step(self, problem: ModelError) -> ModelError:
         """Return *problem* with what a person can do about it."""
-        advice = self._advice(problem, self._at_hand.conversation)
+        advice = self._advice(problem, self._open_conversation.conversation)
         if advice is None:
             return problem
         return ModelError(
@@ -132,7 +134,7 @@ class Refusals:
             is_overflow=problem.is_overflow,
         )
 
-    def _advice(self, problem: ModelError, talk: Conversation) -> str | None:
+    def _advice(self, problem: ModelError, conversation: Conversation) -> str | None:
         if problem.is_overflow:
             window = self._compactor.window
             return _(
@@ -144,14 +146,14 @@ class Refusals:
             return _about_field(field)
         if not problem.is_unexplained:
             return None
-        request = context(talk, talk.leaf)
+        request = context(conversation, conversation.leaf)
         if "thinking" in request and "thinking" in problem.reason:
             return _about_field("thinking")
-        entry = suspected_entry(talk, request, problem.reason)
+        entry = suspected_entry(conversation, request, problem.reason)
         if entry is None:
             return None
-        is_prompt = not talk.entry(entry).said.tool_results  # type: ignore[attr-defined]
-        place = entry if is_prompt else talk.parent_of(entry)
+        is_prompt = not conversation.entry(entry).said.tool_results  # type: ignore[attr-defined]
+        place = entry if is_prompt else conversation.parent_of(entry)
         return _(
             "entry {entry} is suspected; go on before it with /tree {place}, or in a copy with "
             "/fork {place}"

@@ -119,7 +119,7 @@ def settings(*, store: str | None = None, offline: bool = False) -> Settings:
     return chosen
 
 
-def talk_settings(
+def run_settings(
     *, name: str | None = None, offline: bool = False, here: bool = False, **flags: Any
 ) -> Settings:
     """Return the settings of a run that talks to a model, from every source.

@@ -58,19 +58,19 @@ class Summariser:
         self.requests = 0
 
     async def summarise(
-        self, talk: Conversation, subject: Subject, *, focus: str, may_be_whole: bool = True
+        self, conversation: Conversation, subject: Subject, *, focus: str, may_be_whole: bool = True
     ) -> tuple[str, str, SummaryRequests]:
         """Return summaries of the past and of the turn in *subject*, and what they were asked with.
 
         Raises:
             ModelError: there was no good summary.
         """
-        leaf, focus = talk.leaf or 0, valid(focus)
-        is_whole = may_be_whole and self._fits_whole(talk, leaf, subject, focus)
+        leaf, focus = conversation.leaf or 0, valid(focus)
+        is_whole = may_be_whole and self._fits_whole(conversation, leaf, subject, focus)
         refusals = 0
         while True:
             try:
-                return await self._drive(talk, leaf, subject, focus, is_whole=is_whole)
+                return await self._drive(conversation, leaf, subject, focus, is_whole=is_whole)
             except ModelError as problem:
                 refusals += 1
                 may_shrink = refusals <= MAX_REFUSALS and self._learn(problem)
@@ -79,19 +79,27 @@ class Summariser:
                     raise
                 is_whole = False
 
-    def _fits_whole(self, talk: Conversation, leaf: Version, subject: Subject, focus: str) -> bool:
+    def _fits_whole(
+        self, conversation: Conversation, leaf: Version, subject: Subject, focus: str
+    ) -> bool:
         window = self._window()
-        body = whole_request(talk, leaf, subject, window=window, focus=focus)
+        body = whole_request(conversation, leaf, subject, window=window, focus=focus)
         question = estimate(body["messages"][-1]["content"][-1])
-        return context_tokens(talk) + question + int(body["max_tokens"]) <= window
+        return context_tokens(conversation) + question + int(body["max_tokens"]) <= window
 
     async def _drive(
-        self, talk: Conversation, leaf: Version, subject: Subject, focus: str, *, is_whole: bool
+        self,
+        conversation: Conversation,
+        leaf: Version,
+        subject: Subject,
+        focus: str,
+        *,
+        is_whole: bool,
     ) -> tuple[str, str, SummaryRequests]:
         """Ask step by step; each answer is part of the next request."""
-        version, window = talk.version, self._window()
+        version, window = conversation.version, self._window()
         requests = summary_requests(
-            talk, leaf, subject, window=window, focus=focus, is_whole=is_whole
+            conversation, leaf, subject, window=window, focus=focus, is_whole=is_whole
         )
         steps: list[SummaryStep] = []
         answer: str | None = None

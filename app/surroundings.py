@@ -36,13 +36,15 @@ def told_surroundings(cwd: str, began: str = "unknown") -> str:
     return _SURROUNDINGS.format(cwd=cwd, system=system, began=began)
 
 
-def surroundings(cwd: str, talk: Conversation, root: Path | None) -> str:
-    """Return what is told of *talk*, which works in *cwd*, in the repository at *root*, if any."""
-    recorded = _TOLD.search("" if talk.instructions is None else talk.instructions.system)
+def surroundings(cwd: str, conversation: Conversation, root: Path | None) -> str:
+    """Return what is told of *conversation*, which works in *cwd*, in a repository at *root*."""
+    recorded = _TOLD.search(
+        "" if conversation.instructions is None else conversation.instructions.system
+    )
     if recorded is not None and recorded[1] == valid(cwd):
         return recorded[0]
     branch = "no git repository" if root is None else f"git {_head(root) or 'at no known commit'}"
-    return told_surroundings(cwd, f"{talk.created_on:%Y-%m-%d}, {branch}")
+    return told_surroundings(cwd, f"{conversation.created_on:%Y-%m-%d}, {branch}")
 
 
 def _head(root: Path) -> str | None:

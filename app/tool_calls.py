@@ -36,7 +36,7 @@ class ToolCalls:
 
     def __init__(
         self,
-        at_hand: OpenConversation,
+        open_conversation: OpenConversation,
         toolbox: Toolbox,
         approver: Approver,
         screen: Screen,
@@ -44,7 +44,7 @@ class ToolCalls:
         cwd: str = "",
     ) -> None:
         """*cwd* is where the tools run: an "always" holds there."""
-        self._at_hand = at_hand
+        self._open_conversation = open_conversation
         self._toolbox = toolbox
         self._approver = approver
         self._screen = screen
@@ -86,8 +86,8 @@ class ToolCalls:
             raise problems.exceptions[0] from None
 
     async def _run_call(self, call: ToolUseBlock) -> None:
-        talk = self._at_hand.conversation
-        files = seen(talk, talk.leaf) if self._acts(call) else {}
+        conversation = self._open_conversation.conversation
+        files = seen(conversation, conversation.leaf) if self._acts(call) else {}
         plan = await self._toolbox.plan(call, files)
         problem = plan.problem
         if problem is None and self._acts(call):
@@ -109,7 +109,7 @@ class ToolCalls:
 
         That is yes, always or unasked; whatever else an approver says is a no.
         """
-        is_allowed = self._at_hand.conversation.is_allowed(call, cwd=self._cwd)
+        is_allowed = self._open_conversation.conversation.is_allowed(call, cwd=self._cwd)
         if is_allowed and not self._is_taking_up:
             return UNASKED
         approval = await self._approver.decide(Proposal(call, self._summary(call), plan.change))
@@ -118,13 +118,15 @@ class ToolCalls:
         decision, command, reason = approval
         if decision not in ("yes", "always"):
             decision, command = "no", None
-        self._at_hand.record(
-            lambda talk: talk.decide(call, decision, command=command, reason=reason, cwd=self._cwd)
+        self._open_conversation.record(
+            lambda conversation: conversation.decide(
+                call, decision, command=command, reason=reason, cwd=self._cwd
+            )
         )
         return Approval(decision, command, reason)
 
     async def _carry_out(self, call: ToolUseBlock, plan: Plan, files: Mapping[str, str]) -> None:
-        self._at_hand.record(lambda talk: talk.start_tool(call.id))
+        self._open_conversation.record(lambda conversation: conversation.start_tool(call.id))
         self._screen.tool_started(call, self._summary(call))
         try:
             output = await self._toolbox.run(
@@ -148,12 +150,12 @@ class ToolCalls:
         self._screen.tool_ended(call, output)
 
     def _record_result(self, tool_use_id: str, output: ToolOutput) -> None:
-        def append(talk: Conversation) -> None:
-            talk.append_tool_result(
+        def append(conversation: Conversation) -> None:
+            conversation.append_tool_result(
                 tool_use_id, output.content, is_error=output.is_error, seen=output.seen
             )
 
-        self._at_hand.record(append, anywhere=True)
+        self._open_conversation.record(append, anywhere=True)
 
     def save_what_could_not_be_saved(self) -> None:
         """Record the results of tools that have run, where the log could not take them.
@@ -163,15 +165,19 @@ class ToolCalls:
         """
         while self._unsaved:
             tool_use_id, output = self._unsaved[-1]
-            if any(call.id == tool_use_id for call in self._at_hand.conversation.open_calls()):
+            if any(
+                call.id == tool_use_id for call in self._open_conversation.conversation.open_calls()
+            ):
                 self._record_result(tool_use_id, output)
             self._unsaved.pop()
 
     def refuse_cut_off(self, reason: str) -> None:
         """Answer every open call, unrun: the answer that asked for them ended early."""
 
-        def refuse(talk: Conversation) -> None:
-            for call in talk.open_calls():
-                talk.append_tool_result(call.id, CUT_OFF.format(reason=reason), is_error=True)
+        def refuse(conversation: Conversation) -> None:
+            for call in conversation.open_calls():
+                conversation.append_tool_result(
+                    call.id, CUT_OFF.format(reason=reason), is_error=True
+                )
 
-        self._at_hand.record(refuse)
+        self._open_conversation.record(refuse)

@@ -53,7 +53,7 @@ class Spending:
         self._rounds_without_news = 0
         self._times: Counter[str] = Counter()
 
-    def ask(self, talk: Conversation, lost: JsonObject, requests: int) -> None:
+    def ask(self, conversation: Conversation, lost: JsonObject, requests: int) -> None:
         """Let one more request go out; *lost* is what attempts without an answer have used.
 
         So many *requests* have gone out, those refused, sent again and for summaries among them.
@@ -68,7 +68,7 @@ class Spending:
                 "the setting max_requests"
             ).format(count=made)
             raise ModelError(message, kind="request_limit")
-        spent = self._cost(talk, lost)
+        spent = self._cost(conversation, lost)
         if spent >= self._limits.max_cost:
             message = _(
                 "this turn has cost ${spent:.2f}, and one may cost ${most:.2f}: say `go on`, or "
@@ -76,13 +76,13 @@ class Spending:
             ).format(spent=spent, most=self._limits.max_cost)
             raise ModelError(message, kind="cost_limit")
 
-    def _cost(self, talk: Conversation, lost: JsonObject) -> float:
+    def _cost(self, conversation: Conversation, lost: JsonObject) -> float:
         """Return what the turn has cost in dollars; 0 where nobody knows, or it is little."""
-        entries = list(talk.since(self._first))
+        entries = list(conversation.since(self._first))
         tokens = added(usage_of(entries, nobody_knows).tokens, lost)
         if sum(tokens.values()) * _MOST_PER_TOKEN < self._limits.max_cost:
             return 0.0
-        of_lost = self._limits.cost(talk.model, lost) or 0
+        of_lost = self._limits.cost(conversation.model, lost) or 0
         return float((usage_of(entries, self._limits.cost).cost or 0) + of_lost)
 
     def again(self, kind: str, message: str, *, most: int) -> None:
@@ -99,13 +99,13 @@ class Spending:
         """The user said something: what comes now may be the same and mean another thing."""
         self._rounds_without_news = 0
 
-    def see(self, talk: Conversation, calls: Sequence[ToolUseBlock]) -> None:
+    def see(self, conversation: Conversation, calls: Sequence[ToolUseBlock]) -> None:
         """Look at *calls* and their results.
 
         Raises:
             ModelError: round after round they were such that this turn has seen before.
         """
-        results = _results(talk, {call.id for call in calls})
+        results = _results(conversation, {call.id for call in calls})
         pairs = {
             canonical([call.name, call.input, results.get(call.id)]): call.name for call in calls
         }
@@ -120,10 +120,10 @@ class Spending:
             raise ModelError(message, kind="repeated_calls")
 
 
-def _results(talk: Conversation, wanted: set[str]) -> JsonObject:
+def _results(conversation: Conversation, wanted: set[str]) -> JsonObject:
     """Return the content of the newest results with the *wanted* ids."""
     results: JsonObject = {}
-    for entry in talk.backwards(talk.leaf):
+    for entry in conversation.backwards(conversation.leaf):
         if isinstance(entry, MessageAppended):
             if entry.said.role == "assistant":
                 break

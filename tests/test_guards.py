@@ -290,7 +290,7 @@ def test_looking_at_logs_imports_nothing_slow_and_nothing_for_a_terminal(folder,
 
     modules = imported(tmp_path, "--store", str(folder), *args)
 
-    assert "app.commands.talk" not in modules
+    assert "app.run" not in modules
     assert modules.isdisjoint(SLOW | FOR_PEOPLE)
     assert len(modules) < 240
 

@@ -17,8 +17,8 @@ from app.settings import settings
 def command(store: str | None, *, reference: str, undo: bool, as_json: bool) -> None:
     """Leave a conversation out of lists; nothing is deleted."""
     with bootstrap.conversations(settings(store=store)) as conversations:
-        at_hand = conversations.open(references.conversation_id(conversations, reference))
-        at_hand.record(lambda talk: talk.archive(archived=not undo))
+        open_conversation = conversations.open(references.conversation_id(conversations, reference))
+        open_conversation.record(lambda conversation: conversation.archive(archived=not undo))
         if as_json:
-            talk = at_hand.conversation
-            write(PutAway(id=talk.id, version=talk.version, archived=not undo))
+            conversation = open_conversation.conversation
+            write(PutAway(id=conversation.id, version=conversation.version, archived=not undo))

@@ -30,7 +30,7 @@ def command(store: str | None, *, reference: str, yes: bool, as_json: bool) -> N
         if not yes:
             if not sys.stdin.isatty():
                 raise UsageError(_("nobody is there to ask: give --yes to delete"))
-            events = conversations.glance(conversation_id)
+            events = conversations.summary_events(conversation_id)
             title = plain(row(events).title) if events else ""
             click.confirm(
                 _("Move {id} ({title}) to the trash?").format(id=conversation_id, title=title),

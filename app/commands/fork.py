@@ -10,7 +10,7 @@ import click
 from app import bootstrap, references
 from app.errors import NoCredentialsError
 from app.outputs import ForkMade, write
-from app.settings import settings, talk_settings
+from app.settings import run_settings, settings
 from domain.events import Forked
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def command(
 ) -> None:
     """Copy a conversation up to ENTRY (or all of it), and print the id of the copy."""
     wanted, entry = references.split(reference)
-    chosen = (talk_settings if compact else settings)(store=store, offline=offline)
+    chosen = (run_settings if compact else settings)(store=store, offline=offline)
     if compact and bootstrap.is_offline(chosen) and not offline:
         raise NoCredentialsError
     with bootstrap.conversations(chosen) as conversations:
@@ -65,8 +65,8 @@ async def _rotated(
     from app.headless.one_turn import SilentScreen  # noqa: PLC0415 - only with a model
 
     async with bootstrap.model(chosen) as model:
-        workshop = bootstrap.Workshop(chosen, conversations, model)
+        factory = bootstrap.AgentFactory(chosen, conversations, model)
         old = conversations.open(source, version=version)
         past = old.conversation
-        new = await workshop.rotate(old, SilentScreen())
+        new = await factory.rotate(old, SilentScreen())
         return ForkMade(id=new.id, source_id=source, source_version=past.version, entry=past.leaf)

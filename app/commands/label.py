@@ -22,10 +22,14 @@ def command(store: str | None, *, reference: str, text: str, as_json: bool) -> N
     if entry is None:
         raise UsageError(_("say which entry: ID@ENTRY"))
     with bootstrap.conversations(settings(store=store)) as conversations:
-        at_hand = conversations.open(references.conversation_id(conversations, wanted))
-        target = references.entry_version(at_hand.conversation, entry)
-        at_hand.record(lambda talk: talk.label(target, text))
+        open_conversation = conversations.open(references.conversation_id(conversations, wanted))
+        target = references.entry_version(open_conversation.conversation, entry)
+        open_conversation.record(lambda conversation: conversation.label(target, text))
         if as_json:
-            talk = at_hand.conversation
-            label = talk.labels.get(target)
-            write(LabelGiven(id=talk.id, version=talk.version, target=target, label=label))
+            conversation = open_conversation.conversation
+            label = conversation.labels.get(target)
+            write(
+                LabelGiven(
+                    id=conversation.id, version=conversation.version, target=target, label=label
+                )
+            )

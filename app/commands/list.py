@@ -68,7 +68,7 @@ def _all_rows(conversations: Conversations) -> tuple[list[Row], list[Unreadable]
     found, unreadable = [], []
     for conversation_id in conversations.ids():
         try:
-            events = conversations.glance(conversation_id)
+            events = conversations.summary_events(conversation_id)
             if not events:
                 raise UnreadableConversationError(conversation_id)
             found.append(row_of(events))

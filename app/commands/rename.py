@@ -17,8 +17,10 @@ from app.settings import settings
 def command(store: str | None, *, reference: str, name: str, as_json: bool) -> None:
     """Name a conversation; an empty NAME takes the name away."""
     with bootstrap.conversations(settings(store=store)) as conversations:
-        at_hand = conversations.open(references.conversation_id(conversations, reference))
-        at_hand.record(lambda talk: talk.rename(name))
+        open_conversation = conversations.open(references.conversation_id(conversations, reference))
+        open_conversation.record(lambda conversation: conversation.rename(name))
         if as_json:
-            talk = at_hand.conversation
-            write(NameGiven(id=talk.id, version=talk.version, name=talk.name))
+            conversation = open_conversation.conversation
+            write(
+                NameGiven(id=conversation.id, version=conversation.version, name=conversation.name)
+            )

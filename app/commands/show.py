@@ -22,13 +22,13 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
     wanted, entry = references.split(reference)
     chosen = settings(store=store)
     with bootstrap.conversations(chosen) as conversations:
-        talk = conversations.get(references.conversation_id(conversations, wanted))
-        damage = say_damage(conversations, talk.id)
-    leaf = talk.leaf if entry is None else references.entry_version(talk, entry)
-    items = transcript(talk, leaf)
+        conversation = conversations.get(references.conversation_id(conversations, wanted))
+        damage = say_damage(conversations, conversation.id)
+    leaf = conversation.leaf if entry is None else references.entry_version(conversation, entry)
+    items = transcript(conversation, leaf)
     if as_json:
         if damage:
-            write(Damaged(id=talk.id, damage=damage))
+            write(Damaged(id=conversation.id, damage=damage))
         for item in items:
             write(Shown(**item._asdict() | {"timestamp": utc(item.timestamp)}))
         return

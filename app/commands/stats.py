@@ -69,31 +69,33 @@ def _show(conversations: Conversations, conversation_id: UUID, *, as_json: bool)
         write(msgspec.structs.replace(output, damage=damage))
 
 
-def statistics(talk: Conversation) -> dict[str, object]:
+def statistics(conversation: Conversation) -> dict[str, object]:
     """Return what a conversation spent itself: a fork counts from where it was forked."""
     from infrastructure.model.prices import cost  # noqa: PLC0415 - half a second
 
-    entries = own_entries(talk)
-    inherited = talk.origin.originator_version if talk.origin else 0
-    lost = [turn.lost for turn in talk.turns if turn.originator_version > inherited]
-    leaves = set(talk.entries) - {parent for parent in talk.parents.values() if parent}
+    entries = own_entries(conversation)
+    inherited = conversation.origin.originator_version if conversation.origin else 0
+    lost = [turn.lost for turn in conversation.turns if turn.originator_version > inherited]
+    leaves = set(conversation.entries) - {
+        parent for parent in conversation.parents.values() if parent
+    }
     branches = {
-        leaf: [e for e in talk.path(leaf) if e.originator_version > inherited]
+        leaf: [e for e in conversation.path(leaf) if e.originator_version > inherited]
         for leaf in sorted(leaves)
     }
     return {
-        "id": str(talk.id),
-        "name": talk.name,
-        "events": talk.version,
-        "messages": len(talk.messages()),
+        "id": str(conversation.id),
+        "name": conversation.name,
+        "events": conversation.version,
+        "messages": len(conversation.messages()),
         "total": _object(usage_of(entries, cost, lost=lost)),
         "models": {model: _object(used) for model, used in by_model(entries, cost).items()},
         "branches": {
             str(leaf): _object(usage_of(branch, cost)) | {"entries": len(branch)}
             for leaf, branch in branches.items()
         },
-        "leaf": talk.leaf,
-        "depth": len(tree.path(talk.parents, talk.leaf)),
+        "leaf": conversation.leaf,
+        "depth": len(tree.path(conversation.parents, conversation.leaf)),
     }
 
 

@@ -28,11 +28,11 @@ _DEEPEST = 12
 def command(store: str | None, *, reference: str, as_json: bool) -> None:
     """Show the tree: ● on the way to the leaf, ○ beside it, · summarised, ◀ the leaf."""
     with bootstrap.conversations(settings(store=store)) as conversations:
-        talk = conversations.get(references.conversation_id(conversations, reference))
-        damage = say_damage(conversations, talk.id)
+        conversation = conversations.get(references.conversation_id(conversations, reference))
+        damage = say_damage(conversations, conversation.id)
     if damage and as_json:
-        write(Damaged(id=talk.id, damage=damage))
-    for row in outline(talk):
+        write(Damaged(id=conversation.id, damage=damage))
+    for row in outline(conversation):
         write(TreeEntry(**row._asdict())) if as_json else click.echo(line(row, width=room()))
 
 

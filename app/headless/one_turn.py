@@ -88,9 +88,9 @@ class StreamJSONScreen(SilentScreen):
     Results are printed as the log has them: those of calls that were refused, too.
     """
 
-    def __init__(self, at_hand: OpenConversation) -> None:
-        self._at_hand = at_hand
-        self._seen = at_hand.conversation.version
+    def __init__(self, open_conversation: OpenConversation) -> None:
+        self._open_conversation = open_conversation
+        self._seen = open_conversation.conversation.version
 
     def streamed(self, event: JsonObject) -> None:
         """Print the API's own stream event."""
@@ -124,14 +124,14 @@ class StreamJSONScreen(SilentScreen):
 
     def _print_results(self) -> None:
         """Print the results that were recorded since the last time."""
-        talk = self._at_hand.conversation
-        if talk.version == self._seen:
+        conversation = self._open_conversation.conversation
+        if conversation.version == self._seen:
             return
-        for entry in reversed(list(talk.since(self._seen + 1))):
+        for entry in reversed(list(conversation.since(self._seen + 1))):
             if isinstance(entry, MessageAppended):
                 for found in entry.said.tool_results:
                     happened(_tool_result(found))
-        self._seen = talk.version
+        self._seen = conversation.version
 
 
 def _tool_result(found: JsonObject) -> happenings.ToolResult:
@@ -150,14 +150,14 @@ class NobodyToAsk(RefuseAll):
         return await super().decide(proposal)
 
 
-def screen(output: str, at_hand: OpenConversation) -> Screen:
+def screen(output: str, open_conversation: OpenConversation) -> Screen:
     """Return the screen for ``--output``."""
-    return StreamJSONScreen(at_hand) if output == "stream-json" else ToldScreen()
+    return StreamJSONScreen(open_conversation) if output == "stream-json" else ToldScreen()
 
 
 async def run(
     agent: Agent,
-    at_hand: OpenConversation,
+    open_conversation: OpenConversation,
     prompt: str,
     output: str,
     *,
@@ -167,8 +167,8 @@ async def run(
 
     A signal ends the turn as Ctrl+C does: everything that happened is in the log.
     """
-    conversation_id = at_hand.conversation.id
-    since = at_hand.conversation.version + 1
+    conversation_id = open_conversation.conversation.id
+    since = open_conversation.conversation.version + 1
     if output == "stream-json":
         happened(began)
     turn = asyncio.create_task(agent.run_turn(prompt))
@@ -179,7 +179,7 @@ async def run(
             raise error
         _print_result(not_recorded(conversation_id, told[0]), output)
         return code or told[1]
-    result = result_of(at_hand.conversation, since)
+    result = result_of(open_conversation.conversation, since)
     _print_result(msgspec.structs.replace(result, damage=began.damage), output)
     return code or (DONE if result.outcome == "done" else FAILED)
 
@@ -198,24 +198,24 @@ async def _ended(turn: asyncio.Task[str]) -> int:
     return codes[0] if codes else DONE
 
 
-def result_of(talk: Conversation, since: int) -> happenings.Result:
+def result_of(conversation: Conversation, since: int) -> happenings.Result:
     """Return what came of the turn that began with version *since*."""
     answers = [
         entry
-        for entry in talk.since(since)
+        for entry in conversation.since(since)
         if isinstance(entry, MessageAppended) and entry.said.role == "assistant"
     ]
-    end = talk.last_turn
+    end = conversation.last_turn
     if end is not None and end.originator_version < since:
         end = None  # of the turn before: this one had hardly begun
     failed = None if end is None else end.error
     return happenings.Result(
-        id=talk.id,
-        version=talk.version,
+        id=conversation.id,
+        version=conversation.version,
         outcome=_outcome(end.outcome if end else "interrupted"),
         text=answers[0].said.text if answers else "",
         stop_reason=answers[0].stop_reason if answers else None,
-        usage=total(talk, since=since),
+        usage=total(conversation, since=since),
         error=Problem(failed.type, failed.message) if failed else UNSET,
     )
 

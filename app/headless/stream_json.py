@@ -98,14 +98,14 @@ class Driver:
     def __init__(
         self,
         agent: Agent,
-        at_hand: OpenConversation,
+        open_conversation: OpenConversation,
         approver: ProgramApprover | None,
         *,
         began: happenings.Began,
     ) -> None:
         self._agent = agent
-        self._at_hand = at_hand
-        self._id = at_hand.conversation.id
+        self._open_conversation = open_conversation
+        self._id = open_conversation.conversation.id
         self._approver = approver
         self._began = began
         self._inbox: asyncio.Queue[bytes | int | _TurnIsOver | None] = asyncio.Queue()
@@ -181,13 +181,13 @@ class Driver:
         if self._turn is None:
             await self._begin(self._agent.run_turn(text))
             return
-        self._at_hand.record(lambda talk: talk.queue_prompt(text))
-        happened(happenings.Queued(self._at_hand.conversation.version, text))
+        self._open_conversation.record(lambda conversation: conversation.queue_prompt(text))
+        happened(happenings.Queued(self._open_conversation.conversation.version, text))
 
     # -- turns ---------------------------------------------------------------------------------
 
     async def _begin(self, turn: Coroutine[Any, Any, str]) -> None:
-        self._since = self._at_hand.conversation.version + 1
+        self._since = self._open_conversation.conversation.version + 1
         self._turn = asyncio.ensure_future(turn)
         self._turn.add_done_callback(lambda _: self._inbox.put_nowait(_TurnIsOver()))
         await asyncio.sleep(0)  # an interruption that follows at once finds the prompt recorded
@@ -202,10 +202,10 @@ class Driver:
                 raise error
             happened(not_recorded(self._id, told[0]))
             return
-        talk = self._at_hand.conversation
-        happened(result_of(talk, self._since))
+        conversation = self._open_conversation.conversation
+        happened(result_of(conversation, self._since))
         is_done = not turn.cancelled() and turn.result() == "done"
-        if is_done and talk.queue and not self._is_leaving:
+        if is_done and conversation.queue and not self._is_leaving:
             await self._begin(self._agent.go_on())
 
     def _interrupt(self) -> None:

@@ -42,9 +42,11 @@ class Attention:
         finally:
             self._write(_GIVE_TITLE_BACK)
 
-    def look_at(self, talk: Conversation) -> None:
+    def look_at(self, conversation: Conversation) -> None:
         """Name the window after a conversation, or where it works."""
-        self._name = one_line(talk.name or Path(talk.cwd or "").name, _LONGEST_TITLE)
+        self._name = one_line(
+            conversation.name or Path(conversation.cwd or "").name, _LONGEST_TITLE
+        )
         self._show(_IDLE)
 
     def begins(self) -> None:

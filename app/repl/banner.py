@@ -16,17 +16,17 @@ from domain.projections.orphans import orphans
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from app.bootstrap import Workshop
+    from app.bootstrap import AgentFactory
     from domain.conversation import Conversation
 
 
-def banner(workshop: Workshop, talk: Conversation) -> str:
+def banner(factory: AgentFactory, conversation: Conversation) -> str:
     """Return what the REPL says first."""
-    settings = workshop.settings
-    cwd = bootstrap.working_directory(talk, settings.cwd)
+    settings = factory.settings
+    cwd = bootstrap.working_directory(conversation, settings.cwd)
     lines = [
         _("leftfold {version} · {model} · {cwd}").format(
-            version=bootstrap.VERSION, model=plain(str(talk.model)), cwd=plain(cwd)
+            version=bootstrap.VERSION, model=plain(str(conversation.model)), cwd=plain(cwd)
         )
     ]
     if bootstrap.is_offline(settings):
@@ -36,72 +36,76 @@ def banner(workshop: Workshop, talk: Conversation) -> str:
                 "Offline ({why}): the built-in offline model answers. Try: list the files here"
             ).format(why=why)
         )
-    lines += about(workshop, talk)
+    lines += about(factory, conversation)
     lines.append(_("/help shows the commands, q leaves"))
     return "\n".join(lines)
 
 
-def about(workshop: Workshop, talk: Conversation) -> Iterator[str]:
+def about(factory: AgentFactory, conversation: Conversation) -> Iterator[str]:
     """Yield a line each for what is to be known of a conversation before it goes on."""
-    settings = workshop.settings
-    cwd = bootstrap.working_directory(talk, settings.cwd)
-    if not talk.pending_events:
-        count = talk.message_count()
+    settings = factory.settings
+    cwd = bootstrap.working_directory(conversation, settings.cwd)
+    if not conversation.pending_events:
+        count = conversation.message_count()
         told = (
             _("Restored {messages} messages ({id})")
             if count != 1
             else _("Restored 1 message ({id})")
         )
-        yield told.format(messages=count, id=talk.id)
-    if talk.origin is not None:
+        yield told.format(messages=count, id=conversation.id)
+    if conversation.origin is not None:
         yield _("A copy of {source}, up to entry {entry}").format(
-            source=talk.origin.source_id, entry=talk.origin.entry
+            source=conversation.origin.source_id, entry=conversation.origin.entry
         )
-    if talk.cwd not in (None, settings.cwd):
-        gone = "" if talk.cwd == cwd else _(", but {cwd} is gone").format(cwd=plain(str(talk.cwd)))
-        if talk.cwd != cwd and not talk.works_here():
-            gone = _(" ({cwd}, which was not chosen here)").format(cwd=plain(str(talk.cwd)))
+    if conversation.cwd not in (None, settings.cwd):
+        gone = (
+            ""
+            if conversation.cwd == cwd
+            else _(", but {cwd} is gone").format(cwd=plain(str(conversation.cwd)))
+        )
+        if conversation.cwd != cwd and not conversation.works_here():
+            gone = _(" ({cwd}, which was not chosen here)").format(cwd=plain(str(conversation.cwd)))
         yield _("This conversation belongs to another directory{gone}: tools run in {cwd}").format(
             gone=gone, cwd=plain(cwd)
         )
-    yield from _believed(workshop, cwd)
-    yield from _unfinished(talk)
-    if talk.queue:
-        waiting = "; ".join(one_line(text, 60) for text in talk.queue.values())
+    yield from _believed(factory, cwd)
+    yield from _unfinished(conversation)
+    if conversation.queue:
+        waiting = "; ".join(one_line(text, 60) for text in conversation.queue.values())
         yield _("Still queued, and said with your next prompt: {waiting}").format(waiting=waiting)
-    yield from held_back(talk)
-    if not talk.pending_events and (
-        said := damage.said_of(workshop.conversations, talk.id, most_bytes=damage.QUICK)
+    yield from held_back(conversation)
+    if not conversation.pending_events and (
+        said := damage.said_of(factory.conversations, conversation.id, most_bytes=damage.QUICK)
     ):
         yield said
-    if without_call := len(orphans(talk, talk.leaf)):
+    if without_call := len(orphans(conversation, conversation.leaf)):
         yield _("Tool results without their call, which the model does not get: {count}").format(
             count=without_call
         )
 
 
-def _believed(workshop: Workshop, cwd: str) -> Iterator[str]:
+def _believed(factory: AgentFactory, cwd: str) -> Iterator[str]:
     """Yield which files with instructions the model is told, and what is left out."""
-    home = workshop.settings.home
+    home = factory.settings.home
     if files := context_files(home, cwd):
         yield _("Instructions: ") + ", ".join(plain(str(file.path)) for file in files)
     for line in [*left_out(home, cwd), *left_out_settings()]:
         yield plain(line)
-    if problem := workshop.conversations.seals.problem:
+    if problem := factory.conversations.seals.problem:
         yield plain(about_key(problem))
 
 
-def _unfinished(talk: Conversation) -> Iterator[str]:
+def _unfinished(conversation: Conversation) -> Iterator[str]:
     """Yield what the log knows of a turn that did not come to its end."""
-    for call in talk.open_calls():
-        if talk.was_started(call):
+    for call in conversation.open_calls():
+        if conversation.was_started(call):
             yield _("{tool} was started when the program ended: its outcome is unknown").format(
                 tool=one_line(call.name, 60)
             )
-    leaf = None if talk.leaf is None else talk.entry(talk.leaf)
+    leaf = None if conversation.leaf is None else conversation.entry(conversation.leaf)
     if not isinstance(leaf, MessageAppended):
         return
-    if leaf.role == "user" and talk.last_turn is None and not talk.open_calls():
+    if leaf.role == "user" and conversation.last_turn is None and not conversation.open_calls():
         yield _("The last turn was cut off before its answer")
     elif leaf.role == "assistant" and leaf.stop_reason in ("interrupted", "failed"):
         yield _("The last answer was cut off")

@@ -38,7 +38,7 @@ async def run(repl: Repl, arguments: str) -> None:
     Raises:
         InvalidCommandError: there is nothing of that kind, or nothing to copy it by.
     """
-    answer = last_answer(repl.at_hand.conversation)
+    answer = last_answer(repl.open_conversation.conversation)
     if not answer:
         raise InvalidCommandError(_("There is no answer to copy yet."))
     text, name = answer, _("the last answer")
@@ -70,9 +70,9 @@ async def run(repl: Repl, arguments: str) -> None:
         )
 
 
-def last_answer(talk: Conversation) -> str:
+def last_answer(conversation: Conversation) -> str:
     """Return the last answer with words in it, as it is shown; nothing if there is none."""
-    for entry in talk.backwards(talk.leaf):
+    for entry in conversation.backwards(conversation.leaf):
         if isinstance(entry, MessageAppended) and entry.said.role == "assistant":
             texts = [
                 str(block["text"])

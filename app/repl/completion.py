@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.document import Document
 
     from app.application import OpenConversation
-    from app.bootstrap import Workshop
+    from app.bootstrap import AgentFactory
     from domain.conversation import Conversation
 
 _MENTION = re.compile(r'(?:^|(?<=\s))@("?)([^\s"]*)$')
@@ -42,13 +42,13 @@ def is_completable(text: str) -> bool:
 class PromptCompleter(Completer):
     """Completes for the conversation that it was last told to look at."""
 
-    def __init__(self, workshop: Workshop) -> None:
-        self._workshop = workshop
-        self._at_hand: OpenConversation | None = None
+    def __init__(self, factory: AgentFactory) -> None:
+        self._factory = factory
+        self._open_conversation: OpenConversation | None = None
 
-    def look_at(self, at_hand: OpenConversation) -> None:
-        """Complete for *at_hand* from here on."""
-        self._at_hand = at_hand
+    def look_at(self, open_conversation: OpenConversation) -> None:
+        """Complete for *open_conversation* from here on."""
+        self._open_conversation = open_conversation
 
     def get_completions(
         self,
@@ -79,8 +79,8 @@ class PromptCompleter(Completer):
             case "model":
                 yield from ((model, "") for model in known_models())
             case "tree" | "fork" | "label" | "show":
-                talk = self._conversation()
-                yield from [] if talk is None else _entries(talk)
+                conversation = self._conversation()
+                yield from [] if conversation is None else _entries(conversation)
             case "new":
                 yield "compact", _("begin from a summary of this one")
             case "context":
@@ -89,13 +89,17 @@ class PromptCompleter(Completer):
                 yield "follow", _("new events as they come, until a key")
 
     def _conversation(self) -> Conversation | None:
-        talk = self._at_hand.conversation if self._at_hand else None
-        return None if talk is None or talk.pending_events else talk
+        conversation = self._open_conversation.conversation if self._open_conversation else None
+        return None if conversation is None or conversation.pending_events else conversation
 
     def _files(self, typed: str, *, is_quoted: bool) -> Iterator[Completion]:
-        cwd = self._workshop.settings.cwd
-        if (talk := self._at_hand.conversation if self._at_hand else None) is not None:
-            cwd = bootstrap.working_directory(talk, cwd)
+        cwd = self._factory.settings.cwd
+        if (
+            conversation := self._open_conversation.conversation
+            if self._open_conversation
+            else None
+        ) is not None:
+            cwd = bootstrap.working_directory(conversation, cwd)
         folder, slashed, name = typed.rpartition("/")
         where = Path(cwd, Path(folder + slashed).expanduser()) if slashed else Path(cwd)
         for entry in islice(_listed(where, name), _MOST):
@@ -115,12 +119,12 @@ def _commands(name: str) -> Iterator[Completion]:
             yield Completion(text, -len(name), display=usage, display_meta=_(command.help))
 
 
-def _entries(talk: Conversation) -> Iterator[tuple[str, str]]:
+def _entries(conversation: Conversation) -> Iterator[tuple[str, str]]:
     """Yield labels, then the newest prompts on the path by their versions."""
-    for version, label in talk.labels.items():
+    for version, label in conversation.labels.items():
         if " " not in label:
             yield label, _("entry {version}").format(version=version)
-    prompts = [row for row in outline(talk) if row.kind == "user"]
+    prompts = [row for row in outline(conversation) if row.kind == "user"]
     for row in reversed(prompts[-_MOST_ENTRIES:]):
         yield str(row.version), one_line(row.text, 60)
 

@@ -1,4 +1,4 @@
-"""What the REPL is made of: the parts that `app.commands.talk` puts together."""
+"""What the REPL is made of: the parts that `app.repl.opening` puts together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from app.application import OpenConversation
-    from app.bootstrap import Workshop
+    from app.bootstrap import AgentFactory
     from app.ports import Approver, Screen
     from app.repl.prompt import Prompts
     from app.repl.screen import ReplScreen
@@ -31,8 +31,8 @@ class ReplContext:
         console: Where it prints.
         screen: Who watches the turns.
         prompts: Where prompts come from.
-        workshop: Makes conversations, and the agents that work in them.
-        at_hand: The conversation to talk in: new, or resumed.
+        factory: Makes conversations, and the agents that work in them.
+        open_conversation: The conversation to talk in: new, or resumed.
         make_approver: Makes the approver of a conversation: what it was told once holds in that
             conversation only.
         banner: What is said first.
@@ -46,8 +46,8 @@ class ReplContext:
     console: Console
     screen: TurnScreen
     prompts: Prompts
-    workshop: Workshop
-    at_hand: OpenConversation
+    factory: AgentFactory
+    open_conversation: OpenConversation
     make_approver: Callable[[OpenConversation], Approver]
     banner: str = ""
     first: str = ""

@@ -54,7 +54,7 @@ class Repl:
     def __init__(self, context: ReplContext) -> None:
         self.context = context
         self.console = context.console
-        self.at_hand = context.at_hand
+        self.open_conversation = context.open_conversation
         self._agent: Agent | None = None
         self._exit_code: int | None = None
         self._leaving = asyncio.Event()
@@ -66,7 +66,7 @@ class Repl:
         self._has_come = False  # whether what was waiting in the conversation was taken up
         self.meanwhile = Meanwhile(self, context.line)
         context.screen.watch(self.meanwhile.refresh)
-        context.on_switch(self.at_hand)
+        context.on_switch(self.open_conversation)
 
     # -- for commands --------------------------------------------------------------------------
 
@@ -76,15 +76,15 @@ class Repl:
             self._exit_code = code
         self._leaving.set()
 
-    def switch_to(self, at_hand: OpenConversation) -> None:
+    def switch_to(self, open_conversation: OpenConversation) -> None:
         """Go on in another conversation."""
-        before, self.at_hand = self.at_hand, at_hand
-        if at_hand.id != before.id:
+        before, self.open_conversation = self.open_conversation, open_conversation
+        if open_conversation.id != before.id:
             self.meanwhile.move(before)
-            self.context.workshop.let_go(before.id)
+            self.context.factory.let_go(before.id)
         self._agent = None
         self._has_come = False
-        self.context.on_switch(at_hand)
+        self.context.on_switch(open_conversation)
 
     @property
     def is_at_terminal(self) -> bool:
@@ -93,22 +93,22 @@ class Repl:
 
     def show_past(self) -> None:
         """Show what was said last."""
-        if (talk := self.recorded()) is not None:
-            show_past(self.console, talk)
+        if (conversation := self.recorded()) is not None:
+            show_past(self.console, conversation)
 
     def show_place(self) -> None:
         """Show where the person is now: what was said last on the way there."""
-        show_place(self.console, self.at_hand.conversation)
+        show_place(self.console, self.open_conversation.conversation)
 
     def recorded(self) -> Conversation | None:
-        """Return the conversation at hand if the store has it."""
-        talk = self.at_hand.conversation
-        return None if talk.pending_events else talk
+        """Return the open conversation if the store has it."""
+        conversation = self.open_conversation.conversation
+        return None if conversation.pending_events else conversation
 
     @property
     def compactor(self) -> Compactor:
-        """What summarises the conversation at hand, or parts of it."""
-        return self._agent_at_hand().compactor
+        """What summarises the open conversation, or parts of it."""
+        return self._its_agent().compactor
 
     def offer(self, text: str) -> None:
         """Put *text* into the next prompt, to be edited."""
@@ -189,10 +189,10 @@ class Repl:
         if self._has_come:
             return
         self._has_come = True
-        talk = self.recorded()
-        if talk is None or not self.context.prompts.is_interactive:
+        conversation = self.recorded()
+        if conversation is None or not self.context.prompts.is_interactive:
             return
-        if talk.open_calls() and self._agent_at_hand().is_waiting():
+        if conversation.open_calls() and self._its_agent().is_waiting():
             self.say(_("The last turn was waiting for your approval."), "yellow")
             await self._take_turn(None)
             if self._exit_code is None:
@@ -242,7 +242,7 @@ class Repl:
         """Do *work*, which Esc and Ctrl+C stop; return its task if it came to its own end."""
         self._is_at_work = True
         with suppress(Exception):  # the store may be gone; the work will say so
-            self.context.attention.look_at(self.at_hand.conversation)
+            self.context.attention.look_at(self.open_conversation.conversation)
         self.context.attention.begins()
         try:
             with quiet_terminal(), self.meanwhile.reading(is_turn=is_turn):
@@ -281,7 +281,7 @@ class Repl:
             self._offered = "\n\n".join(text for text in typed if text)
 
     async def _turn(self, prompt: str | None) -> str:
-        agent = self._agent_at_hand()
+        agent = self._its_agent()
         self.context.screen.turn_started()
         if prompt is None:
             return await agent.go_on()
@@ -300,18 +300,18 @@ class Repl:
         return blocks
 
     async def _files_of(self, prompt: str) -> tuple[list[JsonObject], list[tuple[str, str]]]:
-        settings = self.context.workshop.settings
-        cwd = working_directory(self.at_hand.conversation, settings.cwd)
+        settings = self.context.factory.settings
+        cwd = working_directory(self.open_conversation.conversation, settings.cwd)
         return await attached(prompt, Path(cwd))
 
-    def _agent_at_hand(self) -> Agent:
+    def _its_agent(self) -> Agent:
         context = self.context
         if self._agent is None:
             approver = PausingApprover(
-                context.make_approver(self.at_hand), self.meanwhile, context.attention
+                context.make_approver(self.open_conversation), self.meanwhile, context.attention
             )
-            self._agent = context.workshop.agent(
-                self.at_hand,
+            self._agent = context.factory.agent(
+                self.open_conversation,
                 approver=approver,
                 screen=context.screen,
                 attach=self._attached_to_queued,
@@ -321,14 +321,14 @@ class Repl:
     def _version(self) -> int:
         """Return the version that the store has; 0 if it has none or does not say."""
         with suppress(Exception):
-            if talk := self.recorded():
-                return talk.version
+            if conversation := self.recorded():
+                return conversation.version
         return 0
 
     def _is_saved(self, prompt: str, since: int) -> bool:
         """Whether *prompt* is in the log after the version *since*."""
         try:
-            talk = self.recorded()
+            conversation = self.recorded()
         except Exception as error:
             if explanation(error) is None:
                 raise
@@ -336,7 +336,7 @@ class Repl:
         text = valid(prompt)
         return any(
             isinstance(entry, MessageAppended) and (entry.role, entry.prompt) == ("user", text)
-            for entry in (talk.since(since + 1) if talk else ())
+            for entry in (conversation.since(since + 1) if conversation else ())
         )
 
     # -- errors and signals --------------------------------------------------------------------
@@ -386,11 +386,11 @@ class Repl:
         for text in (*self.meanwhile.unsent(), self._offered):
             self.context.prompts.keep(text)
         try:
-            talk = self.recorded()
+            conversation = self.recorded()
         except Exception as error:
             if explanation(error) is None:
                 raise
             return
-        if talk is not None:
-            way = _("To resume: leftfold -r {id}").format(id=self.at_hand.id)
+        if conversation is not None:
+            way = _("To resume: leftfold -r {id}").format(id=self.open_conversation.id)
             say(self.console, way, "dim")

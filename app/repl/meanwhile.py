@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         """Where the work goes on."""
 
         @property
-        def at_hand(self) -> OpenConversation:
+        def open_conversation(self) -> OpenConversation:
             """The conversation that is worked in."""
 
         def show_typing(self, text: str, waiting: Sequence[Waiting]) -> None:
@@ -161,7 +161,7 @@ class Meanwhile:
         return [*(one.text for one in self._waiting if one.version is None), self.draft()]
 
     def move(self, before: OpenConversation) -> None:
-        """Queue in the conversation at hand what was queued in the one *before* it."""
+        """Queue in the open conversation what was queued in the one *before* it."""
         waiting, self._waiting = self._waiting, []
         for text, version in waiting:
             if version is None:
@@ -221,7 +221,7 @@ class Meanwhile:
 
     def _queue(self) -> dict[Version, str]:
         try:
-            return dict(self._workplace.at_hand.conversation.queue)
+            return dict(self._workplace.open_conversation.conversation.queue)
         except Exception as error:
             if explanation(error) is None:
                 raise
@@ -230,7 +230,9 @@ class Meanwhile:
     def _queue_prompt(self, text: str) -> None:
         """Queue *text* in the log; what cannot be stands in the line again."""
         try:
-            self._workplace.at_hand.record(lambda talk: talk.queue_prompt(text))
+            self._workplace.open_conversation.record(
+                lambda conversation: conversation.queue_prompt(text)
+            )
         except Exception as error:  # noqa: BLE001 - it came from a key: nobody else can tell
             if self._line is not None:
                 self._line.give_back(text)
@@ -242,7 +244,9 @@ class Meanwhile:
     def _withdraw(self, version: Version) -> bool:
         """Take a prompt out of the queue; return whether it is out, and nobody will say it."""
         try:
-            self._workplace.at_hand.record(lambda talk: talk.withdraw_prompt(version))
+            self._workplace.open_conversation.record(
+                lambda conversation: conversation.withdraw_prompt(version)
+            )
         except Exception as error:  # noqa: BLE001 - as above
             self._workplace.complain(error)
             return False

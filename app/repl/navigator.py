@@ -24,14 +24,14 @@ _HINT = (
 _ACTIONS = {"c-s": "summary", "c-l": "label", "c-f": "fork"}
 
 
-async def navigate(repl: Repl, talk: Conversation) -> tuple[str, Version] | None:
+async def navigate(repl: Repl, conversation: Conversation) -> tuple[str, Version] | None:
     """Return what to do (enter, summary or fork) at which entry; labels are given at once."""
-    at, wanted = talk.leaf, ""
+    at, wanted = conversation.leaf, ""
     folded: set[Version] = set()
     with repl.meanwhile.paused():
         while True:
-            talk = repl.at_hand.conversation
-            rows = list(outline(talk))
+            conversation = repl.open_conversation.conversation
+            rows = list(outline(conversation))
             chooser = Chooser(
                 _("The tree: ● on the way to the leaf, ○ beside it, · summarised"),
                 [_choice(row) for row in rows],
@@ -47,7 +47,7 @@ async def navigate(repl: Repl, talk: Conversation) -> tuple[str, Version] | None
             if chosen.action != "label":
                 return chosen.action, chosen.value
             at, wanted = chosen.value, chooser.wanted
-            await _label(repl, talk, chosen.value)
+            await _label(repl, conversation, chosen.value)
 
 
 class Folds:
@@ -104,13 +104,13 @@ def _sizes(rows: Sequence[Row]) -> dict[Version, int]:
     return sizes
 
 
-async def _label(repl: Repl, talk: Conversation, version: Version) -> None:
+async def _label(repl: Repl, conversation: Conversation, version: Version) -> None:
     text = await ask_line(
         _("Label of entry {version} (blank for none): ").format(version=version),
-        talk.labels.get(version, ""),
+        conversation.labels.get(version, ""),
     )
     if text is not None:
-        repl.at_hand.record(lambda latest: latest.label(version, text))
+        repl.open_conversation.record(lambda latest: latest.label(version, text))
 
 
 def _choice(row: Row, folded: int = 0) -> Choice[Version]:

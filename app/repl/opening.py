@@ -26,51 +26,53 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from app.application import OpenConversation
-    from app.bootstrap import Workshop
+    from app.bootstrap import AgentFactory
     from app.ports import Approver
 
 
-async def run(workshop: Workshop, at_hand: OpenConversation, first: str | None) -> int:
-    """Talk in the conversation at hand, beginning with *first*; return the exit code."""
+async def run(factory: AgentFactory, open_conversation: OpenConversation, first: str | None) -> int:
+    """Talk in the open conversation, beginning with *first*; return the exit code."""
     terminal = console()
-    status, completer = StatusLine(workshop), PromptCompleter(workshop)
+    status, completer = StatusLine(factory), PromptCompleter(factory)
     is_rich = is_fancy(terminal) and is_interactive()
 
-    def look_at(at_hand: OpenConversation) -> None:
-        status.look_at(at_hand)
-        completer.look_at(at_hand)
+    def look_at(open_conversation: OpenConversation) -> None:
+        status.look_at(open_conversation)
+        completer.look_at(open_conversation)
 
     return await loop.run(
         ReplContext(
             console=terminal,
             screen=RichScreen(terminal),
             prompts=prompts(
-                workshop.settings.home / "history",
+                factory.settings.home / "history",
                 completer=completer if is_rich else None,
                 toolbar=status if is_rich else None,
                 on_shown=preload,
-                is_vi=workshop.settings.editing_mode == "vi",
+                is_vi=factory.settings.editing_mode == "vi",
             ),
-            workshop=workshop,
-            at_hand=at_hand,
-            make_approver=lambda at_hand: _approver(workshop, terminal, at_hand),
-            banner=banner(workshop, at_hand.conversation),
+            factory=factory,
+            open_conversation=open_conversation,
+            make_approver=lambda open_conversation: _approver(factory, terminal, open_conversation),
+            banner=banner(factory, open_conversation.conversation),
             first=valid(first or ""),
             on_switch=look_at,
             line=TypingLine() if is_rich else None,
-            attention=_attention(terminal, rings=is_rich and workshop.settings.bell),
+            attention=_attention(terminal, rings=is_rich and factory.settings.bell),
             is_debugging=bool(os.environ.get("LEFTFOLD_DEBUG")),
         )
     )
 
 
-def _approver(workshop: Workshop, terminal: Console, at_hand: OpenConversation) -> Approver:
+def _approver(
+    factory: AgentFactory, terminal: Console, open_conversation: OpenConversation
+) -> Approver:
     """Return who decides in a conversation: what is said once holds in that one only."""
-    if workshop.settings.yes:
+    if factory.settings.yes:
         return AllowAll()
     if not is_interactive():
         return RefuseAll()
-    cwd = working_directory(at_hand.conversation, workshop.settings.cwd)
+    cwd = working_directory(open_conversation.conversation, factory.settings.cwd)
     return AskingApprover(terminal, cwd=Path(cwd))
 
 

@@ -90,8 +90,8 @@ class Picker:
                 case "rename":
                     name = await ask_line(_("New name: "), row.name or "")
                     if name is not None:
-                        at_hand = self._conversations.open(row.id)
-                        at_hand.record(lambda talk: talk.rename(name))
+                        open_conversation = self._conversations.open(row.id)
+                        open_conversation.record(lambda conversation: conversation.rename(name))
                 case "archive":
                     archive = partial(_archive, archived=not row.archived)
                     self._conversations.open(row.id).record(archive)
@@ -151,8 +151,8 @@ class Picker:
         return "\n".join(lines) or _("(nothing was said)")
 
 
-def _archive(talk: Conversation, *, archived: bool) -> None:
-    talk.archive(archived=archived)
+def _archive(conversation: Conversation, *, archived: bool) -> None:
+    conversation.archive(archived=archived)
 
 
 def _choice(row: Row, *, everywhere: bool) -> Choice[UUID]:

@@ -30,13 +30,15 @@ async def new(repl: Repl, arguments: str) -> None:
     if arguments == "compact":
         if earlier is None:
             raise InvalidCommandError(_("There is nothing to begin from yet."))
-        repl.switch_to(await repl.context.workshop.rotate(repl.at_hand, repl.context.screen))
+        repl.switch_to(
+            await repl.context.factory.rotate(repl.open_conversation, repl.context.screen)
+        )
     elif arguments:
         raise InvalidCommandError(
             _("/new takes nothing or compact, not {arguments!r}.").format(arguments=arguments)
         )
     else:
-        repl.switch_to(repl.context.workshop.begin_new())
+        repl.switch_to(repl.context.factory.begin_new())
     repl.say(
         _("A new conversation.")
         + (_(" The earlier one is {id}.").format(id=earlier.id) if earlier else "")
@@ -45,13 +47,13 @@ async def new(repl: Repl, arguments: str) -> None:
 
 async def resume(repl: Repl, arguments: str) -> None:
     """Go on in another conversation, once the person has said what it may bring along."""
-    workshop = repl.context.workshop
-    conversations = workshop.conversations
+    factory = repl.context.factory
+    conversations = factory.conversations
     chosen = await _chosen(repl, arguments)
-    if chosen is None or chosen == repl.at_hand.id:
+    if chosen is None or chosen == repl.open_conversation.id:
         repl.say(_("Still in the same conversation."), "dim")
         return
-    settings = workshop.settings
+    settings = factory.settings
     gone = missing_directory.check(conversations, chosen, settings, is_asked=repl.is_at_terminal)
     match await missing_directory.ask_in_repl(repl, gone, settings.cwd) if gone else "here":
         case "fork":
@@ -59,9 +61,9 @@ async def resume(repl: Repl, arguments: str) -> None:
         case "cancel":
             repl.say(_("Still in the same conversation."), "dim")
             return
-    repl.switch_to(workshop.resume(chosen))
+    repl.switch_to(factory.resume(chosen))
     repl.show_past()
-    for line in about(workshop, repl.at_hand.conversation):
+    for line in about(factory, repl.open_conversation.conversation):
         repl.say(line)
     if repl.is_at_terminal:
         await held_back.ask_in_repl(repl)
@@ -69,48 +71,52 @@ async def resume(repl: Repl, arguments: str) -> None:
 
 async def _chosen(repl: Repl, arguments: str) -> UUID | None:
     """Return the conversation that *arguments* name, or that the person picks from a list."""
-    workshop = repl.context.workshop
+    factory = repl.context.factory
     if arguments:
-        return conversation_id(workshop.conversations, arguments)
+        return conversation_id(factory.conversations, arguments)
     if not repl.is_at_terminal:
         raise InvalidCommandError(_("/resume needs an ID here: `leftfold list` shows them."))
     from app.repl.picker import Picker  # noqa: PLC0415 - only at a terminal
 
     with repl.meanwhile.paused():
-        picker = Picker(workshop.conversations, workshop.settings.cwd, current=repl.at_hand.id)
+        picker = Picker(
+            factory.conversations, factory.settings.cwd, current=repl.open_conversation.id
+        )
         return await picker.pick()
 
 
 async def fork(repl: Repl, arguments: str) -> None:
     """Go on in a copy, up to an entry."""
-    talk = recorded(repl)
-    entry = entry_version(talk, arguments) if arguments else None
-    conversations = repl.context.workshop.conversations
-    child = conversations.fork(talk.id, entry)
-    repl.switch_to(repl.context.workshop.resume(child))
+    conversation = recorded(repl)
+    entry = entry_version(conversation, arguments) if arguments else None
+    conversations = repl.context.factory.conversations
+    child = conversations.fork(conversation.id, entry)
+    repl.switch_to(repl.context.factory.resume(child))
     repl.show_place()
     repl.console.line()
     repl.say(
-        _("Going on in a copy, {child}. The original is {id}.").format(child=child, id=talk.id)
+        _("Going on in a copy, {child}. The original is {id}.").format(
+            child=child, id=conversation.id
+        )
     )
 
 
 async def tree(repl: Repl, arguments: str) -> None:
     """Show all branches, or go to an entry."""
-    talk = recorded(repl)
+    conversation = recorded(repl)
     if arguments:
         wanted, how = arguments.partition(" ")[::2]
-        await _go_to(repl, entry_version(talk, wanted), how)
+        await _go_to(repl, entry_version(conversation, wanted), how)
     elif repl.is_at_terminal:
         from app.repl.navigator import navigate  # noqa: PLC0415 - only at a terminal
 
-        match await navigate(repl, talk):
+        match await navigate(repl, conversation):
             case ("fork", version):
                 await fork(repl, str(version))
             case (action, version):
                 await _go_to(repl, version, "summary" if action == "summary" else "")
     else:
-        for row in outline(talk):
+        for row in outline(conversation):
             repl.say(
                 tree_line(row, width=width(repl.console)),
                 "" if row.is_on_path and not row.is_compacted else "dim",
@@ -120,29 +126,33 @@ async def tree(repl: Repl, arguments: str) -> None:
 
 async def _go_to(repl: Repl, version: Version, how: str) -> None:
     """Move the leaf to an entry; *how* may be ``summary`` and a focus."""
-    talk = recorded(repl)
+    conversation = recorded(repl)
     target: Version | None = version
-    entry = talk.entries[version]
+    entry = conversation.entries[version]
     if isinstance(entry, MessageAppended) and entry.said.role == "user" and entry.said.text:
         # An earlier prompt is edited: its sibling will hang from the same parent.
-        target = talk.parents[version]
+        target = conversation.parents[version]
         repl.offer(entry.prompt)
     word, focus = how.partition(" ")[::2]
     if word == "summary":
-        await _leave_branch(repl, talk, target, focus)
+        await _leave_branch(repl, conversation, target, focus)
     elif word:
         raise InvalidCommandError(
             _("/tree ENTRY takes nothing or summary, not {word!r}.").format(word=word)
         )
     else:
-        repl.at_hand.record(lambda talk: talk.move_leaf(target))
+        repl.open_conversation.record(lambda conversation: conversation.move_leaf(target))
     repl.show_place()
 
 
-async def _leave_branch(repl: Repl, talk: Conversation, target: int | None, focus: str) -> None:
+async def _leave_branch(
+    repl: Repl, conversation: Conversation, target: int | None, focus: str
+) -> None:
     """Move the leaf, and leave a summary of the branch; nothing changes if there is none."""
-    ancestor = branches.common_ancestor(talk.parents, talk.leaf, target)
-    left = [e for e in talk.path(talk.leaf) if e.originator_version > (ancestor or 0)]
+    ancestor = branches.common_ancestor(conversation.parents, conversation.leaf, target)
+    left = [
+        e for e in conversation.path(conversation.leaf) if e.originator_version > (ancestor or 0)
+    ]
     if not left:
         raise InvalidCommandError(_("There is no branch to leave."))
     repl.say(_("Summarising the branch …"), "dim")
@@ -151,15 +161,15 @@ async def _leave_branch(repl: Repl, talk: Conversation, target: int | None, focu
 
 async def label(repl: Repl, arguments: str) -> None:
     """Label an entry, the last one if none is named."""
-    talk = recorded(repl)
+    conversation = recorded(repl)
     at, rest = arguments.partition(" ")[::2]
-    target = talk.leaf
+    target = conversation.leaf
     if at.startswith("@"):
-        target, arguments = entry_version(talk, at[1:]), rest
+        target, arguments = entry_version(conversation, at[1:]), rest
     if target is None:
         raise InvalidCommandError(_("There is no entry to label yet."))
-    repl.at_hand.record(lambda talk: talk.label(target, arguments))
-    label = repl.at_hand.conversation.labels.get(target)
+    repl.open_conversation.record(lambda conversation: conversation.label(target, arguments))
+    label = repl.open_conversation.conversation.labels.get(target)
     repl.say(
         _("Entry {target} is labelled {label!r}.").format(target=target, label=label)
         if label

@@ -30,13 +30,13 @@ async def run(repl: Repl, typed: str) -> None:
     line = typed.lstrip("!").strip()
     if not line:
         raise InvalidCommandError(_("!COMMAND runs a command, !!COMMAND keeps it from the model."))
-    workshop, screen = repl.context.workshop, repl.context.screen
-    workshop.hold(repl.at_hand.id)
-    talk = repl.at_hand.conversation
-    call = ToolUseBlock(id=f"shell-{talk.version}", name="bash", input={"command": line})
+    factory, screen = repl.context.factory, repl.context.screen
+    factory.hold(repl.open_conversation.id)
+    conversation = repl.open_conversation.conversation
+    call = ToolUseBlock(id=f"shell-{conversation.version}", name="bash", input={"command": line})
     context = ToolContext(
-        cwd=Path(bootstrap.working_directory(talk, workshop.settings.cwd)),
-        side_files=workshop.settings.home / "outputs" / str(talk.id),
+        cwd=Path(bootstrap.working_directory(conversation, factory.settings.cwd)),
+        side_files=factory.settings.home / "outputs" / str(conversation.id),
         tool_use_id=call.id,
         on_output=lambda text: screen.tool_printed(call, text),
     )
@@ -63,8 +63,8 @@ def _end(repl: Repl, call: ToolUseBlock, output: ToolOutput, *, visible: bool) -
 def _note(repl: Repl, line: str, output: str, *, visible: bool) -> None:
     content = f"(The user ran this command: $ {line}\n{output.strip()}\n)"
 
-    def append(talk: Conversation) -> None:
-        talk.close_open_calls()
-        talk.append_note("shell", content, visible=visible)
+    def append(conversation: Conversation) -> None:
+        conversation.close_open_calls()
+        conversation.append_note("shell", content, visible=visible)
 
-    repl.at_hand.record(append)
+    repl.open_conversation.record(append)

@@ -33,23 +33,23 @@ def recorded(repl: Repl) -> Conversation:
     Raises:
         InvalidCommandError: the store has none yet.
     """
-    talk = repl.recorded()
-    if talk is None:
+    conversation = repl.recorded()
+    if conversation is None:
         raise InvalidCommandError(_("Nothing is recorded yet."))
-    return talk
+    return conversation
 
 
 async def show(repl: Repl, arguments: str) -> None:
     """Print all of one entry: what was shortened when it came."""
-    talk = recorded(repl)
+    conversation = recorded(repl)
     if arguments:
-        version = entry_version(talk, arguments)
+        version = entry_version(conversation, arguments)
     else:
-        results = [e for e in talk.messages() if e.said.tool_results]
+        results = [e for e in conversation.messages() if e.said.tool_results]
         if not results:
             raise InvalidCommandError(_("No tool has run on this path yet."))
         version = results[-1].originator_version
-    match talk.entries[version]:
+    match conversation.entries[version]:
         case MessageAppended() as entry:
             for raw in entry.said.blocks:
                 repl.say(_whole(raw) or json.dumps(raw, ensure_ascii=False, indent=2))
@@ -70,17 +70,19 @@ def _whole(raw: Json) -> str:
 
 async def log(repl: Repl, arguments: str) -> None:
     """Print the last events; with ``follow`` also new ones, until a key is pressed."""
-    talk = recorded(repl)
+    conversation = recorded(repl)
     if arguments not in ("", "follow"):
         raise InvalidCommandError(
             _("/log takes nothing or follow, not {arguments!r}.").format(arguments=arguments)
         )
-    shown = max(talk.version - _EVENTS_SHOWN, 0)
+    shown = max(conversation.version - _EVENTS_SHOWN, 0)
     if arguments and repl.context.prompts.is_interactive:
         how = _("any key") if repl.is_at_terminal else "Ctrl+C"
         repl.say(_("({key} ends this)").format(key=how), "dim")
     while True:
-        events = repl.context.workshop.conversations.events_of(repl.at_hand.id, since=shown + 1)
+        events = repl.context.factory.conversations.events_of(
+            repl.open_conversation.id, since=shown + 1
+        )
         for event in events:
             repl.say(as_line(event, width(repl.console)))
             shown = event.originator_version
@@ -92,8 +94,8 @@ async def log(repl: Repl, arguments: str) -> None:
 
 async def show_context(repl: Repl, arguments: str) -> None:
     """Print how large the parts of the next request are, or the request."""
-    talk = repl.context.workshop.foreseen(repl.at_hand.conversation)
-    request = context(talk, talk.leaf)
+    conversation = repl.context.factory.foreseen(repl.open_conversation.conversation)
+    request = context(conversation, conversation.leaf)
     if arguments == "json":
         repl.say(json.dumps(request, ensure_ascii=False, indent=2))
     elif arguments:
@@ -101,19 +103,19 @@ async def show_context(repl: Repl, arguments: str) -> None:
             _("/context takes nothing or json, not {arguments!r}.").format(arguments=arguments)
         )
     else:
-        window = await asyncio.to_thread(repl.context.workshop.window_of, talk.model or "")
-        window = talk.known_limits.within(window)
-        for row in context_rows(talk, request, window):
+        window = await asyncio.to_thread(repl.context.factory.window_of, conversation.model or "")
+        window = conversation.known_limits.within(window)
+        for row in context_rows(conversation, request, window):
             repl.say(row)
 
 
-def context_rows(talk: Conversation, request: JsonObject, window: int) -> list[str]:
+def context_rows(conversation: Conversation, request: JsonObject, window: int) -> list[str]:
     """Return the parts of a request with about how many tokens they take: they add up."""
-    live = live_entries(talk, talk.leaf)
+    live = live_entries(conversation, conversation.leaf)
     summaries = [entry for entry in live if isinstance(entry, Compacted)]
     tools = ", ".join(str(tool.get("name")) for tool in request.get("tools", ()))
-    on_path = _("{count:,} on the path").format(count=talk.message_count())
-    total = context_tokens(talk)
+    on_path = _("{count:,} on the path").format(count=conversation.message_count())
+    total = context_tokens(conversation)
     share = _("{share:.1%} of {window:,}").format(share=total / window, window=window)
     parts = [
         (_("system"), estimate(request["system"]) if "system" in request else 0, ""),

@@ -98,11 +98,11 @@ async def _quit(repl: Repl, _arguments: str) -> None:
 
 async def _model(repl: Repl, arguments: str) -> None:
     if arguments:
-        change_model = repl.context.workshop.change_model
-        repl.at_hand.record(lambda talk: change_model(talk, arguments))
+        change_model = repl.context.factory.change_model
+        repl.open_conversation.record(lambda conversation: change_model(conversation, arguments))
         if warning := await asyncio.to_thread(_warning_of_model, arguments):
             repl.say(warning, "yellow")
-    repl.say(_("The model is {model}.").format(model=repl.at_hand.conversation.model))
+    repl.say(_("The model is {model}.").format(model=repl.open_conversation.conversation.model))
 
 
 def _warning_of_model(name: str) -> str:
@@ -124,8 +124,10 @@ async def _thinking(repl: Repl, arguments: str) -> None:
                     level=arguments, choices=", ".join(THINKING_LEVELS)
                 )
             )
-        repl.at_hand.record(lambda talk: talk.change_thinking_level(arguments.lower()))
-    level = repl.at_hand.conversation.thinking_level or "off"
+        repl.open_conversation.record(
+            lambda conversation: conversation.change_thinking_level(arguments.lower())
+        )
+    level = repl.open_conversation.conversation.thinking_level or "off"
     repl.say(
         _("Thinking is {level} (choices: {thinking_levels}).").format(
             level=level, thinking_levels=", ".join(THINKING_LEVELS)
@@ -135,8 +137,8 @@ async def _thinking(repl: Repl, arguments: str) -> None:
 
 async def _name(repl: Repl, arguments: str) -> None:
     if arguments:
-        repl.at_hand.record(lambda talk: talk.rename(arguments))
-    name = repl.at_hand.conversation.name
+        repl.open_conversation.record(lambda conversation: conversation.rename(arguments))
+    name = repl.open_conversation.conversation.name
     repl.say(
         _("The conversation is named {name!r}.").format(name=name)
         if name
@@ -151,7 +153,7 @@ async def _compact(repl: Repl, arguments: str) -> None:
             "There is nothing to compact yet: the last {keep:,} tokens or so are kept as they "
             "are, and the conversation has about {tokens:,}."
         )
-        tokens = context_tokens(repl.at_hand.conversation)
+        tokens = context_tokens(repl.open_conversation.conversation)
         repl.say(said.format(keep=repl.compactor.keep, tokens=tokens))
 
 

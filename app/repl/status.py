@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from app.application import OpenConversation
-    from app.bootstrap import Workshop
+    from app.bootstrap import AgentFactory
     from domain.conversation import Conversation
     from domain.events import Version
     from domain.projections.usage import Cost
@@ -43,47 +43,51 @@ class Facts(NamedTuple):
 class StatusLine:
     """Shows the conversation that it was last told to look at."""
 
-    def __init__(self, workshop: Workshop) -> None:
-        self._workshop = workshop
-        self._at_hand: OpenConversation | None = None
+    def __init__(self, factory: AgentFactory) -> None:
+        self._factory = factory
+        self._open_conversation: OpenConversation | None = None
         self._known: tuple[object, Facts] | None = None
         self._asked: object = None
         self._spent = Spent()
 
-    def look_at(self, at_hand: OpenConversation) -> None:
-        """Show *at_hand* from here on."""
-        self._at_hand, self._known, self._asked = at_hand, None, None
+    def look_at(self, open_conversation: OpenConversation) -> None:
+        """Show *open_conversation* from here on."""
+        self._open_conversation, self._known, self._asked = open_conversation, None, None
         self._spent = Spent()
 
     def __call__(self) -> FormattedText:
         """Return the line, as wide as the terminal has room for."""
         app = get_app()
-        talk = self._conversation()
-        if talk is None:
+        conversation = self._conversation()
+        if conversation is None:
             return FormattedText()
-        key = (talk.id, talk.version)
+        key = (conversation.id, conversation.version)
         if self._asked != key:
             self._asked = key
             threading.Thread(
-                target=self._find_out, args=(talk, key, app.invalidate), daemon=True
+                target=self._find_out, args=(conversation, key, app.invalidate), daemon=True
             ).start()
         facts = self._known[1] if self._known is not None and self._known[0] == key else None
-        line = shortened(parts(talk, facts), app.output.get_size().columns - 1)
+        line = shortened(parts(conversation, facts), app.output.get_size().columns - 1)
         return FormattedText([("", line)])
 
     def _conversation(self) -> Conversation | None:
         with suppress(Exception):  # the store may be gone; the prompt is not the place to say so
-            return self._at_hand.conversation if self._at_hand else None
+            return self._open_conversation.conversation if self._open_conversation else None
         return None
 
-    def _find_out(self, talk: Conversation, key: object, redraw: Callable[[], None]) -> None:
+    def _find_out(
+        self, conversation: Conversation, key: object, redraw: Callable[[], None]
+    ) -> None:
         from infrastructure.model.prices import cost  # noqa: PLC0415 - half a second
 
         # The conversation may go on meanwhile: then the next version is asked about.
         with suppress(Exception):
-            window = talk.known_limits.within(self._workshop.window_of(talk.model or ""))
+            window = conversation.known_limits.within(
+                self._factory.window_of(conversation.model or "")
+            )
             # A thread reads a conversation of its own, whose past is fetched for it alone.
-            own = self._workshop.foreseen(talk)
+            own = self._factory.foreseen(conversation)
             tokens = context_tokens(own)
             self._spent = self._spent.and_since(own, cost)
             self._known = key, Facts(tokens, window, self._spent.dollars)
@@ -96,32 +100,32 @@ class Spent(NamedTuple):
     version: Version = 0
     dollars: Decimal | int | None = 0
 
-    def and_since(self, talk: Conversation, cost: Cost) -> Spent:
-        """Return the same up to the version of *talk*: only what was added is looked at."""
-        inherited = talk.origin.originator_version if talk.origin else 0
-        added = usage_of(talk.since(max(self.version, inherited) + 1), cost)
+    def and_since(self, conversation: Conversation, cost: Cost) -> Spent:
+        """Return the same up to the version of *conversation*: only what was added is looked at."""
+        inherited = conversation.origin.originator_version if conversation.origin else 0
+        added = usage_of(conversation.since(max(self.version, inherited) + 1), cost)
         if self.dollars is None or (added.tokens and added.cost is None):
-            return Spent(talk.version, None)
-        return Spent(talk.version, self.dollars + (added.cost or 0))
+            return Spent(conversation.version, None)
+        return Spent(conversation.version, self.dollars + (added.cost or 0))
 
 
-def parts(talk: Conversation, facts: Facts | None) -> list[str]:
+def parts(conversation: Conversation, facts: Facts | None) -> list[str]:
     """Return what there is to say, the most important first."""
-    said = [one_line(talk.model or _("no model"), _LONGEST_NAME)]
+    said = [one_line(conversation.model or _("no model"), _LONGEST_NAME)]
     if facts is not None:
         said.append(
             _("{tokens}/{window} tokens ({share})").format(
                 tokens=_short(facts.tokens), window=_short(facts.window), share=_share(facts)
             )
         )
-    if talk.thinking_level not in (None, "off"):
-        said.append(_("thinking {level}").format(level=talk.thinking_level))
+    if conversation.thinking_level not in (None, "off"):
+        said.append(_("thinking {level}").format(level=conversation.thinking_level))
     if facts is not None and facts.cost:
         said.append(f"${facts.cost:.4f}" if facts.cost < 1 else f"${facts.cost:.2f}")
-    if talk.leaf in talk.labels:
-        said.append(f"[{one_line(talk.labels[talk.leaf], _LONGEST_NAME)}]")
-    if talk.name:
-        said.append(one_line(talk.name, _LONGEST_NAME))
+    if conversation.leaf in conversation.labels:
+        said.append(f"[{one_line(conversation.labels[conversation.leaf], _LONGEST_NAME)}]")
+    if conversation.name:
+        said.append(one_line(conversation.name, _LONGEST_NAME))
     return said
 
 

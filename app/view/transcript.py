@@ -44,19 +44,19 @@ def show_transcript(console: Console, items: Sequence[Item], *, earlier: int = 0
             print_line(console, line.text, line.style)
 
 
-def show_past(console: Console, talk: Conversation) -> None:
+def show_past(console: Console, conversation: Conversation) -> None:
     """Show what was said last in a conversation."""
-    items, earlier = recent(talk, _RESTORED_ITEMS)
+    items, earlier = recent(conversation, _RESTORED_ITEMS)
     if items:
         show_transcript(console, items, earlier=earlier)
         console.line()
 
 
-def show_place(console: Console, talk: Conversation) -> None:
+def show_place(console: Console, conversation: Conversation) -> None:
     """Show where a conversation goes on: what was said last on the way to its leaf."""
-    items, _earlier = recent(talk, _ITEMS_OF_A_PLACE)
+    items, _earlier = recent(conversation, _ITEMS_OF_A_PLACE)
     if items:
-        say(console, _("You are here, at entry {entry}:").format(entry=talk.leaf), "dim")
+        say(console, _("You are here, at entry {entry}:").format(entry=conversation.leaf), "dim")
         show_transcript(console, last_exchange(items))
     else:
         say(console, _("You are at the beginning: nothing has been said."), "dim")

@@ -8,8 +8,8 @@ from. It is pure and deterministic, and on one branch each request extends the o
 by block, so that prompt caches hold.
 
 Four passes, in this order: `live_entries` (which entries), `parts` (what each says), `pairing`
-(calls, results, roles), and `frame`, the body around the messages. `media` says which images and
-documents fit.
+(calls, results, roles), and `request_body`, the body around the messages. `media` says which images
+and documents fit.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def context(conversation: Conversation, leaf: Version | None) -> JsonObject:
     """
     pairing = paired(conversation, live_entries(conversation, leaf))
     messages = [*pairing.messages, pairing.last_message()]
-    return frame(conversation, messages, may_think=may_think(messages))
+    return request_body(conversation, messages, may_think=may_think(messages))
 
 
 def paired(conversation: Conversation, entries: Sequence[Entry]) -> Pairing:
@@ -59,7 +59,9 @@ def paired(conversation: Conversation, entries: Sequence[Entry]) -> Pairing:
     return pairing
 
 
-def frame(conversation: Conversation, messages: list[JsonObject], *, may_think: bool) -> JsonObject:
+def request_body(
+    conversation: Conversation, messages: list[JsonObject], *, may_think: bool
+) -> JsonObject:
     """Return the body around *messages*; *may_think* as `may_think` says of them."""
     model = (conversation.model or "").strip() and conversation.model
     max_tokens = conversation.known_limits.answer(conversation.max_tokens or _DEFAULT_MAX_TOKENS)

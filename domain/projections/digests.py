@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from domain.canonical import FORM, canonical
 from domain.events import Compacted
-from domain.projections.context import frame, live_entries, may_think, paired
+from domain.projections.context import live_entries, may_think, paired, request_body
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,9 +59,9 @@ class Digests:
 
     def _facts_now(self) -> tuple[object, ...]:
         """Return the facts on which what is hashed already depends."""
-        talk = self.conversation
-        said = talk.known_limits, len(talk.withheld)
-        return talk.model, talk.max_tokens, talk.caching, *said
+        conversation = self.conversation
+        said = conversation.known_limits, len(conversation.withheld)
+        return conversation.model, conversation.max_tokens, conversation.caching, *said
 
     def _added(self, leaf: Version | None) -> list[Entry] | None:
         """Return the entries between the last leaf and *leaf*; None if it is no simple addition."""
@@ -105,13 +105,13 @@ class Digests:
 
     def _frame(self, *, may_think: bool) -> tuple[bytes, bytes]:
         """Return the canonical body before and after its messages."""
-        talk = self.conversation
-        depends_on = (*self._facts_now(), talk.thinking_level, talk.instructions)
+        conversation = self.conversation
+        depends_on = (*self._facts_now(), conversation.thinking_level, conversation.instructions)
         if self._frames_of != depends_on:
             self._frames_of = depends_on
             self._frames.clear()
         if may_think not in self._frames:
-            body = frame(talk, [], may_think=may_think)
+            body = request_body(conversation, [], may_think=may_think)
             before = canonical({key: body[key] for key in body if key < "messages"})
             after = canonical({key: body[key] for key in body if key > "messages"})
             self._frames[may_think] = before[:-1] + b',"messages":[', b"]," + after[1:]

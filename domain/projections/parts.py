@@ -67,7 +67,7 @@ class Parts:
                 return []
 
     def _message_parts(self, entry: MessageAppended) -> list[Part]:
-        body, version, talk = entry.body, entry.originator_version, self._conversation
+        body, version, conversation = entry.body, entry.originator_version, self._conversation
         withheld = self._withheld.get(version, [])
         blocks = [raw for raw in blocks_of(body.get("content")) if isinstance(raw, dict)]
         role = body.get("role")
@@ -76,7 +76,7 @@ class Parts:
             return [Part("user", said, version)]
         if role != "assistant":
             return []
-        same_model = entry.model is not None and entry.model == talk.model
+        same_model = entry.model is not None and entry.model == conversation.model
         left_out = misshapen(blocks)
         said = [
             block
@@ -86,7 +86,7 @@ class Parts:
         ]
         while said and said[-1]["type"] in THINKING:
             said.pop()  # the API refuses a message that ends in thinking
-        lost = not talk.is_orderly and talk.parent_of(version) != entry.parent
+        lost = not conversation.is_orderly and conversation.parent_of(version) != entry.parent
         parts = [Part("assistant", said, version, lost)]
         if entry.stop_reason in _CUT_SHORT:
             parts.append(Part("user", text_block(INTERRUPTED), version))

@@ -49,15 +49,15 @@ def proofs(events: Sequence[Event]) -> Iterator[Proof]:
             answers.setdefault(version, []).append(event)  # type: ignore[arg-type]
     if not events:
         return
-    talk = Conversation.blank(events[0].originator_id, events[0].timestamp)
-    digests = Digests(talk)
+    conversation = Conversation.blank(events[0].originator_id, events[0].timestamp)
+    digests = Digests(conversation)
     for event in events:
-        talk.fold(event)
+        conversation.fold(event)
         for answer in answers.pop(event.originator_version, ()):
             if isinstance(answer, MessageAppended):
-                computed: list[str | None] = [digests.of(talk.leaf)]
+                computed: list[str | None] = [digests.of(conversation.leaf)]
             else:
-                computed = digests_of(talk, answer)
+                computed = digests_of(conversation, answer)
             yield from map(Proof, repeat(answer), _recorded(answer), computed)
     for orphans in answers.values():
         for answer in orphans:

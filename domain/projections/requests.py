@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from domain.projections.context import frame, may_think
+from domain.projections.context import may_think, request_body
 from domain.projections.digests import Digests
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Requests(Digests):
         """
         digest = self.of(leaf)
         messages = [*self._messages, self._pairing.last_message()]
-        body = frame(self.conversation, messages, may_think=may_think(messages))
+        body = request_body(self.conversation, messages, may_think=may_think(messages))
         return body, digest
 
     def _begin(self, leaf: Version | None) -> None:

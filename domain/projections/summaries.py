@@ -17,7 +17,7 @@ from domain.compaction import Cut, cut_at, written_by_model
 from domain.errors import UnknownEntryError
 from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
 from domain.limits import Room
-from domain.projections.context import frame, live_entries, may_think, paired
+from domain.projections.context import live_entries, may_think, paired, request_body
 from domain.raw_messages import result_text
 from domain.text import shortened
 
@@ -113,7 +113,7 @@ def whole_request(
     if last["content"][-1].get("text") != question:
         last["content"] = [*last["content"], {"type": "text", "text": question}]
     messages = [*pairing.messages, last]
-    body = frame(conversation, messages, may_think=may_think(messages))
+    body = request_body(conversation, messages, may_think=may_think(messages))
     if "budget_tokens" not in body.get("thinking", {}):
         body["max_tokens"] = min(body["max_tokens"], Room.of(window).summary)
     return body

@@ -283,11 +283,11 @@ def test_a_glance_shows_the_newest_facts_wherever_they_stand(conversations):
     for number in range(20):
         at_hand.record(lambda talk, number=number: talk.append_prompt(str(number)))
 
-    seen = row(conversations.glance(at_hand.id))
+    seen = row(conversations.summary_events(at_hand.id))
 
     assert (seen.name, seen.title) == ("New", "New")
     assert seen.events == at_hand.conversation.version
-    assert [e.originator_version for e in conversations.glance(at_hand.id)][:16] == list(
+    assert [e.originator_version for e in conversations.summary_events(at_hand.id)][:16] == list(
         range(1, 17)
     )
 
@@ -295,5 +295,5 @@ def test_a_glance_shows_the_newest_facts_wherever_they_stand(conversations):
 def test_a_glance_at_a_short_conversation_is_all_of_it(conversations):
     at_hand = started(conversations, "one", "two")
 
-    assert conversations.glance(at_hand.id) == list(conversations.events_of(at_hand.id))
-    assert conversations.glance(NOBODY) == []
+    assert conversations.summary_events(at_hand.id) == list(conversations.events_of(at_hand.id))
+    assert conversations.summary_events(NOBODY) == []

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from app import run
 from app.application import Conversations
-from app.commands import talk
 from app.errors import UsageError
 from domain.conversation import OUTCOME_UNKNOWN, Conversation
 from tests.app.programs import Program, events, results, said, topics
@@ -54,7 +54,7 @@ def test_without_a_key_and_without_a_terminal_it_is_wrong_usage(tmp_path):
 @pytest.mark.parametrize("text", ["--help", "-h", "--output=json", "--halp"])
 def test_an_option_is_no_prompt(text):
     with pytest.raises(UsageError, match="is an option"):
-        talk._prompt(text)
+        run._prompt(text)
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&- <&-"])

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.application import Conversations
-from app.bootstrap import Workshop
+from app.bootstrap import AgentFactory
 from app.commands.log import as_line
 from app.commands.stats import statistics, text_of
 from app.commands.tree import line as tree_line
 from app.repl.show_commands import adding_up, context_rows
-from app.settings import talk_settings
+from app.settings import run_settings
 from app.view.columns import columns
 from app.view.plain import cells
 from domain.compaction import context_tokens
@@ -123,7 +123,7 @@ def test_the_first_request_is_foreseen_with_its_instructions_and_tools(tmp_path,
     """The status line said "23 tokens" before the first prompt, and 2,000 after it."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "test")
     with Conversations({"LEFTFOLD_STORE": str(tmp_path / "store")}) as conversations:
-        workshop = Workshop(talk_settings(model="m"), conversations, model=None)
+        workshop = AgentFactory(run_settings(model="m"), conversations, model=None)
         at_hand = workshop.start()
         foreseen = workshop.foreseen(at_hand.conversation)
 

@@ -62,7 +62,7 @@ def at_the_start(at_hand, typed):
 def in_the_repl(at_hand, typed):
     said = []
     repl = SimpleNamespace(
-        at_hand=at_hand, say=said.append, meanwhile=SimpleNamespace(paused=nullcontext)
+        open_conversation=at_hand, say=said.append, meanwhile=SimpleNamespace(paused=nullcontext)
     )
     with create_pipe_input() as source, create_app_session(source, DummyOutput()):
         source.send_text(f"{typed}\r")

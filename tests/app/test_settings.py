@@ -7,7 +7,7 @@ import pytest
 
 from app.configuration import Keys, choices
 from app.errors import UsageError
-from app.settings import DEFAULT_TOOLS, VARIABLES, settings, talk_settings
+from app.settings import DEFAULT_TOOLS, VARIABLES, run_settings, settings
 from domain.conversation import THINKING_LEVELS
 from tests.app.programs import Program, events
 from tests.server import ScriptedServer, reply
@@ -26,19 +26,19 @@ def files(tmp_path, home, monkeypatch):
 
 def test_flags_over_environment_over_project_over_user_over_defaults(files, monkeypatch):
     user, project = files
-    assert talk_settings().default_thinking == "off"
+    assert run_settings().default_thinking == "off"
 
     user.write_text('model = "user"\nthinking = "low"\ncontext_window = 5000\nyes = true')
     project.write_text('model = "project"\nthinking = "medium"')
     monkeypatch.setenv("LEFTFOLD_THINKING", "high")
-    found = talk_settings()
+    found = run_settings()
     assert (found.default_model, found.default_thinking) == ("project", "high")
     assert (found.context_window, found.yes) == (5000, True)
 
     monkeypatch.setenv("MODEL_ID", "environment")
-    assert talk_settings().default_model == "environment"
+    assert run_settings().default_model == "environment"
 
-    found = talk_settings(model="flag", thinking="max")
+    found = run_settings(model="flag", thinking="max")
     assert (found.model, found.default_model) == ("flag", "flag")
     assert (found.thinking, found.default_thinking) == ("max", "max")
 
@@ -46,22 +46,22 @@ def test_flags_over_environment_over_project_over_user_over_defaults(files, monk
 def test_a_byte_order_mark_is_no_part_of_a_file(files):
     for file, model in zip(files, ("user", "project"), strict=True):
         file.write_bytes(f'model = "{model}"'.encode("utf-8-sig"))
-        assert talk_settings().default_model == model
+        assert run_settings().default_model == model
 
 
 def test_a_flag_counts_for_a_resumed_conversation_and_a_file_only_for_a_new_one(files):
     files[0].write_text('model = "user"')
 
-    assert talk_settings().model is None
+    assert run_settings().model is None
 
 
 def test_the_project_file_is_looked_for_up_to_the_git_root(files):
     _, project = files
     (project.parents[1] / ".leftfold.toml").write_text('model = "above"')
-    assert talk_settings().default_model != "above"
+    assert run_settings().default_model != "above"
 
     project.write_text('model = "root"')
-    assert talk_settings().default_model == "root"
+    assert run_settings().default_model == "root"
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_what_makes_no_sense_names_the_file_and_the_key(files, text, complaint):
     user.write_bytes(text.encode("latin-1"))
 
     with pytest.raises(UsageError) as problem:
-        talk_settings()
+        run_settings()
 
     assert str(problem.value).startswith(f"{user}: ")
     assert complaint in str(problem.value)
@@ -108,7 +108,7 @@ def test_a_variable_that_makes_no_sense_is_named(files, monkeypatch, variable, v
     monkeypatch.setenv(variable, value)
 
     with pytest.raises(UsageError, match=f"^{variable}="):
-        talk_settings()
+        run_settings()
 
 
 def test_variables_are_read_as_what_they_stand_for(files, monkeypatch):
@@ -116,7 +116,7 @@ def test_variables_are_read_as_what_they_stand_for(files, monkeypatch):
     monkeypatch.setenv("LEFTFOLD_TOOLS", "read, bash")
     monkeypatch.setenv("LEFTFOLD_CONTEXT_WINDOW", "9000")
 
-    found = talk_settings()
+    found = run_settings()
 
     assert (found.yes, found.tools, found.context_window) == (True, ("read", "bash"), 9000)
 
@@ -131,11 +131,11 @@ def test_a_project_can_say_nothing_that_only_its_user_may(files, key, value):
     """The user's own file may say the same: it is not the value that is refused."""
     user, project = files
     user.write_text(f"{key} = {value}")
-    talk_settings()
+    run_settings()
     project.write_text(f"{key} = {value}")
 
     with pytest.raises(UsageError, match=f"'{key}' is for the user's own settings"):
-        talk_settings()
+        run_settings()
 
 
 @pytest.mark.parametrize("key", ["api_key", "base_url", "anthropic_api_key"])
@@ -144,20 +144,20 @@ def test_keys_and_addresses_are_no_settings(files, file, key):
     files[file].write_text(f'{key} = "x"')
 
     with pytest.raises(UsageError, match=f"no setting '{key}'"):
-        talk_settings()
+        run_settings()
 
 
 def test_a_project_can_take_tools_away_and_give_none_back(files):
     user, project = files
     project.write_text('tools = ["bash", "read"]')
-    assert talk_settings().tools == ("bash", "read")
+    assert run_settings().tools == ("bash", "read")
 
     user.write_text('tools = ["read", "edit"]')
-    assert talk_settings().tools == ("read",)
+    assert run_settings().tools == ("read",)
 
     project.write_text("read_only = false")
     with pytest.raises(UsageError, match="not off"):
-        talk_settings()
+        run_settings()
 
 
 @pytest.mark.parametrize("said", ['store = "~nobody-here/x"', 'system_prompt = "@~nobody-here/x"'])
@@ -165,7 +165,7 @@ def test_the_home_of_nobody_is_no_place(files, said):
     files[0].write_text(said)
 
     with pytest.raises(UsageError, match="~nobody-here/x: whose home"):
-        talk_settings()
+        run_settings()
 
 
 @pytest.mark.parametrize("by", ["flag", "environment"])
@@ -178,16 +178,16 @@ def test_what_is_said_over_a_project_is_not_narrowed_even_if_it_says_the_same(
     if by == "environment":
         monkeypatch.setenv("LEFTFOLD_TOOLS", "bash")
 
-    assert talk_settings(tools="bash" if by == "flag" else None).tools == ("bash",)
+    assert run_settings(tools="bash" if by == "flag" else None).tools == ("bash",)
 
 
 def test_an_empty_text_is_said_and_an_empty_variable_is_not(files, monkeypatch):
     """Who gives `--system-prompt ""` does not want the one of a file."""
     files[0].write_text('system_prompt = "of the user"\nappend_system_prompt = "more"')
     monkeypatch.setenv("LEFTFOLD_SYSTEM_PROMPT", "")
-    assert talk_settings().system_prompt == "of the user"
+    assert run_settings().system_prompt == "of the user"
 
-    found = talk_settings(system_prompt="", append_system_prompt="", yes=False)
+    found = run_settings(system_prompt="", append_system_prompt="", yes=False)
 
     assert (found.system_prompt, found.append_system_prompt) == ("", "")
     assert choices({"yes": False}).sources["yes"] is None
@@ -197,10 +197,10 @@ def test_an_empty_text_is_said_and_an_empty_variable_is_not(files, monkeypatch):
 def test_a_store_named_in_settings_is_the_same_in_every_directory(files, tmp_path, more):
     files[0].write_text(f'{more}store = "logs"')
 
-    assert settings().store == talk_settings().store == files[0].parent / "logs"
+    assert settings().store == run_settings().store == files[0].parent / "logs"
 
     files[0].write_text(f'{more}store = "{tmp_path}/elsewhere"')
-    assert settings().store == talk_settings().store == tmp_path / "elsewhere"
+    assert settings().store == run_settings().store == tmp_path / "elsewhere"
 
 
 @pytest.mark.parametrize("path", ["../secret", "/etc/hostname", "~/secret", "link"])
@@ -211,7 +211,7 @@ def test_a_project_can_only_name_its_own_files(files, tmp_path, path):
     project.write_text(f'append_system_prompt = "@{path}"')
 
     with pytest.raises(UsageError, match="no file of the project: it lies outside"):
-        talk_settings()
+        run_settings()
 
 
 def test_a_file_named_in_settings_is_seen_from_that_file(files):
@@ -221,7 +221,7 @@ def test_a_file_named_in_settings_is_seen_from_that_file(files):
     (user.parent / "me.txt").write_text("of the user")
     user.write_text('system_prompt = "@me.txt"')
 
-    found = talk_settings()
+    found = run_settings()
 
     assert (found.system_prompt, found.append_system_prompt) == ("of the user", "of the project")
 
@@ -231,7 +231,7 @@ def test_a_file_named_in_settings_is_seen_from_that_file(files):
 
 def test_the_keys_are_the_same_everywhere(files):
     assert list(Keys.model_fields) == list(VARIABLES)
-    assert talk_settings().tools == DEFAULT_TOOLS
+    assert run_settings().tools == DEFAULT_TOOLS
     for level in THINKING_LEVELS:
         assert choices({"thinking": level}).values["thinking"] == level
 
@@ -258,7 +258,7 @@ def test_the_environment_wins_over_the_user_file_whichever_way_that_is_read(
     monkeypatch.setenv("LEFTFOLD_DURABILITY", "os")
     monkeypatch.setenv("MODEL_ID", "variable")
 
-    for found in (settings(), talk_settings()):
+    for found in (settings(), run_settings()):
         assert found.store == tmp_path / "variable"
         assert found.environment["LEFTFOLD_DURABILITY"] == "os"
         assert found.default_model == "variable"

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from app.bootstrap import Workshop
+from app.bootstrap import AgentFactory
 from app.commands.stats import statistics, text_of
 from app.commands.tree import line
 from app.headless.one_turn import SilentScreen
@@ -124,7 +124,7 @@ def test_a_rotated_conversation_needs_nothing_of_its_source(conversations, tmp_p
         server.add(reply("## Goal\n- notes"), reply("## Goal\n- notes"))
 
         async def rotate():
-            workshop = Workshop(settings(), conversations, desk.model)
+            workshop = AgentFactory(settings(), conversations, desk.model)
             try:
                 return await workshop.rotate(desk.at_hand, SilentScreen())
             finally:

@@ -12,7 +12,7 @@ from app.errors import UsageError
 from app.instructions import MOST_BYTES, context_files, left_out, project_root, system_prompt
 from app.settings import MOST_BYTES as MOST_SETTINGS
 from app.settings import left_out as left_out_settings
-from app.settings import talk_settings
+from app.settings import run_settings
 from infrastructure.safe_files import NotTrustedError, beginning, is_own, require_trusted, whole
 from tests.app.programs import Program
 from tests.app.repl.terminal import Person
@@ -134,7 +134,7 @@ def test_instructions_that_reach_for_something_are_left_out_and_said(
 def test_settings_of_a_project_that_reach_for_something_are_left_out_and_said(project, kind):
     kind(project / ".leftfold.toml")
 
-    assert talk_settings().system_prompt is None
+    assert run_settings().system_prompt is None
     if kind is hard_link_in_a_folder_of_somebody_else:  # it is no project of ours any more
         assert left_out_settings() == []
         return
@@ -152,7 +152,7 @@ def test_a_prompt_that_a_projects_settings_name_is_a_file_of_the_project(project
         assert project_root(str(project / "src")) is None
         return
     with pytest.raises(UsageError, match=r"prompt\.md.*no file of the project"):
-        talk_settings()
+        run_settings()
 
 
 def test_links_inside_of_the_project_are_followed(project, home):
@@ -247,11 +247,11 @@ def test_a_git_that_is_not_ours_makes_no_project(tmp_path, project, what):
 def test_what_a_person_names_is_read_without_waiting(project, home, kind):
     kind(project / "prompt.md")
     with pytest.raises(UsageError, match="no regular file"):
-        talk_settings(system_prompt=f"@{project / 'prompt.md'}")
+        run_settings(system_prompt=f"@{project / 'prompt.md'}")
     home.mkdir()
     kind(home / "settings.toml")
     with pytest.raises(UsageError, match="no regular file"):
-        talk_settings()
+        run_settings()
 
 
 def test_what_is_read_has_a_size(project, home):
@@ -262,7 +262,7 @@ def test_what_is_read_has_a_size(project, home):
     [told] = context_files(home, str(project))
     assert len(told.text) < MOST_BYTES + 200
     with pytest.raises(UsageError, match="larger than"):
-        talk_settings(system_prompt=f"@{project / 'large.md'}")
+        run_settings(system_prompt=f"@{project / 'large.md'}")
 
 
 def test_a_program_is_told_on_stderr_and_a_person_in_the_banner(tmp_path):

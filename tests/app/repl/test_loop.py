@@ -12,7 +12,7 @@ from eventsourcing.persistence import OperationalError
 from rich.console import Console
 
 from app.application import Conversations
-from app.bootstrap import Workshop
+from app.bootstrap import AgentFactory
 from app.repl.banner import _unfinished
 from app.repl.context import ReplContext
 from app.repl.loop import run
@@ -64,7 +64,7 @@ class Echo:
         return "done"
 
 
-class Bench(Workshop):
+class Bench(AgentFactory):
     """A workshop whose agents are doubles."""
 
     def __init__(self, conversations, make_agent):
@@ -92,17 +92,21 @@ def desk(tmp_path):
         prompts = Prompts(*given, is_interactive=options.pop("is_interactive", True))
         with Conversations(environment) as conversations:
             if before:
-                options["at_hand"] = before(conversations)
+                options["open_conversation"] = before(conversations)
             context = ReplContext(
                 console=console,
                 screen=RichScreen(console),
                 prompts=prompts,
-                workshop=Bench(
+                factory=Bench(
                     conversations,
                     make_agent or (lambda at_hand, screen: Echo(at_hand, screen, then)),
                 ),
                 make_approver=lambda _: None,
-                **{"at_hand": conversations.start(begin()), "banner": "hello \x1b", **options},
+                **{
+                    "open_conversation": conversations.start(begin()),
+                    "banner": "hello \x1b",
+                    **options,
+                },
             )
             code = asyncio.run(run(context))
             ids = list(conversations.ids())

@@ -33,7 +33,7 @@ class Place:
     """Where the work goes on; it remembers what it was told."""
 
     def __init__(self, at_hand):
-        self.at_hand, self.complaints, self.stopped = at_hand, [], []
+        self.open_conversation, self.complaints, self.stopped = at_hand, [], []
 
     def show_typing(self, text, waiting):
         self.waiting = list(waiting)
@@ -82,7 +82,7 @@ def test_what_cannot_be_taken_out_of_the_queue_is_not_handed_out(place, monkeypa
             assert take(meanwhile) == nothing
 
     assert place.complaints == [NotRecordedError]
-    assert list(place.at_hand.conversation.queue.values()) == ["once"]
+    assert list(place.open_conversation.conversation.queue.values()) == ["once"]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_what_was_handed_out_is_queued_no_more(place, take, taken):
 
         assert take(meanwhile) == taken
 
-    left = list(place.at_hand.conversation.queue.values())
+    left = list(place.open_conversation.conversation.queue.values())
     assert left == (["one"] if taken == "two" else [])
     assert place.complaints == []
 
@@ -109,7 +109,7 @@ def test_what_is_shown_as_queued_is_in_the_log_whatever_is_at_work(place, is_tur
         meanwhile.entered("/compact")
 
         assert [text for text, version in place.waiting if version] == ["a prompt"]
-        assert list(place.at_hand.conversation.queue.values()) == ["a prompt"]
+        assert list(place.open_conversation.conversation.queue.values()) == ["a prompt"]
 
 
 def test_what_the_log_cannot_take_is_not_queued_and_stands_in_the_line(place, monkeypatch):
@@ -140,14 +140,14 @@ def test_a_command_waits_as_one_and_never_stands_among_prompts(place, command):
 
 
 def test_a_queued_prompt_moves_with_the_person_to_another_conversation(place):
-    meanwhile, before = Meanwhile(place, Line()), place.at_hand
+    meanwhile, before = Meanwhile(place, Line()), place.open_conversation
     with meanwhile.reading(is_turn=False):
         meanwhile.entered("for the new one")
-        place.at_hand = place.conversations.start(begin())
+        place.open_conversation = place.conversations.start(begin())
         meanwhile.move(before)
 
         assert dict(before.conversation.queue) == {}
-        assert list(place.at_hand.conversation.queue.values()) == ["for the new one"]
+        assert list(place.open_conversation.conversation.queue.values()) == ["for the new one"]
         assert meanwhile.is_queued()
 
 

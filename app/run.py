@@ -17,7 +17,7 @@ from app import bootstrap, missing_directory, references
 from app.approvers import AllowAll
 from app.errors import DONE, NoCredentialsError, UsageError
 from app.i18n import _
-from app.settings import is_new_store, talk_settings
+from app.settings import is_new_store, run_settings
 from app.suggestions import no_command
 from app.view import colours
 from app.view.plain import plain
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from msgspec import UnsetType
 
     from app.application import Conversations, OpenConversation
-    from app.bootstrap import Workshop
+    from app.bootstrap import AgentFactory
     from app.headless.happenings import Began
     from app.outputs import Damage
     from app.settings import Settings
@@ -65,7 +65,7 @@ def run(
     is_driven = input_ == "stream-json"
     if is_driven and prompt is not None:
         raise UsageError(_("-p and --input stream-json exclude one another"))
-    chosen = talk_settings(**flags)
+    chosen = run_settings(**flags)
     colours.choose(chosen.theme)
     text = None if prompt is None else _prompt(prompt)
     interactive = text is None and not is_driven and sys.stdin.isatty()
@@ -85,8 +85,10 @@ def run(
                     earlier = conversations.fork(earlier)
                 case "cancel":
                     return DONE
-        talk = _talk(conversations, chosen, earlier, text, output, is_driven=is_driven, first=first)
-        return asyncio.run(talk)
+        conversation = _talk(
+            conversations, chosen, earlier, text, output, is_driven=is_driven, first=first
+        )
+        return asyncio.run(conversation)
 
 
 def _check_first(first: str, *, interactive: bool) -> None:
@@ -146,40 +148,44 @@ async def _talk(
     first: str | None,
 ) -> int:
     async with bootstrap.model(chosen) as model:
-        workshop = bootstrap.Workshop(chosen, conversations, model)
+        factory = bootstrap.AgentFactory(chosen, conversations, model)
         try:
-            at_hand = workshop.start(earlier)
+            open_conversation = factory.start(earlier)
         except LeaseHeldError as held:
             instead = _instead(
                 conversations, held, earlier, is_asked=text is None and not is_driven
             )
             if instead is None:
                 return DONE
-            at_hand = workshop.start(instead)
+            open_conversation = factory.start(instead)
         is_asked = text is None and not is_driven
         if not is_asked:  # the banner says it to a person
-            _say_left_out(workshop, at_hand)
-        if not at_hand.conversation.pending_events:
-            _tell_held_back(at_hand, chosen.cwd, is_asked=is_asked)
+            _say_left_out(factory, open_conversation)
+        if not open_conversation.conversation.pending_events:
+            _tell_held_back(open_conversation, chosen.cwd, is_asked=is_asked)
         if text is not None:
-            return await _one_turn(workshop, at_hand, text, output)
+            return await _one_turn(factory, open_conversation, text, output)
         if is_driven:
-            return await _driven(workshop, at_hand)
+            return await _driven(factory, open_conversation)
         from app.repl import opening  # noqa: PLC0415 - the prompt is not for -p
 
-        return await opening.run(workshop, at_hand, first)
+        return await opening.run(factory, open_conversation, first)
 
 
-async def _one_turn(workshop: Workshop, at_hand: OpenConversation, text: str, output: str) -> int:
+async def _one_turn(
+    factory: AgentFactory, open_conversation: OpenConversation, text: str, output: str
+) -> int:
     from app.headless import one_turn  # noqa: PLC0415
 
     nobody = one_turn.NobodyToAsk()
-    agent = workshop.agent(
-        at_hand,
-        approver=AllowAll() if workshop.settings.yes else nobody,
-        screen=one_turn.screen(output, at_hand),
+    agent = factory.agent(
+        open_conversation,
+        approver=AllowAll() if factory.settings.yes else nobody,
+        screen=one_turn.screen(output, open_conversation),
     )
-    code = await one_turn.run(agent, at_hand, text, output, began=_began(workshop, at_hand))
+    code = await one_turn.run(
+        agent, open_conversation, text, output, began=_began(factory, open_conversation)
+    )
     if nobody.refused:
         refused = _(
             "leftfold: calls refused, because nobody was there to ask: {count} (--yes allows them)"
@@ -188,50 +194,54 @@ async def _one_turn(workshop: Workshop, at_hand: OpenConversation, text: str, ou
     return code
 
 
-def _began(workshop: Workshop, at_hand: OpenConversation) -> Began:
+def _began(factory: AgentFactory, open_conversation: OpenConversation) -> Began:
     """Return for programs which conversation this is; say on stderr what is wrong with its log."""
     from app.damage import QUICK, say_damage  # noqa: PLC0415
     from app.headless import happenings  # noqa: PLC0415 - the REPL needs none of this
 
-    talk = at_hand.conversation
-    cwd = bootstrap.working_directory(talk, workshop.settings.cwd)
+    conversation = open_conversation.conversation
+    cwd = bootstrap.working_directory(conversation, factory.settings.cwd)
     damage: Damage | UnsetType = UNSET
-    if not talk.pending_events:
-        damage = say_damage(workshop.conversations, talk.id, most_bytes=QUICK)
-    return happenings.Began(talk.id, cwd, talk.model, talk.message_count(), damage)
+    if not conversation.pending_events:
+        damage = say_damage(factory.conversations, conversation.id, most_bytes=QUICK)
+    return happenings.Began(
+        conversation.id, cwd, conversation.model, conversation.message_count(), damage
+    )
 
 
-async def _driven(workshop: Workshop, at_hand: OpenConversation) -> int:
+async def _driven(factory: AgentFactory, open_conversation: OpenConversation) -> int:
     from app.headless import one_turn  # noqa: PLC0415
     from app.headless.stream_json import Driver, ProgramApprover  # noqa: PLC0415
 
-    asked = None if workshop.settings.yes else ProgramApprover()
-    screen = one_turn.screen("stream-json", at_hand)
-    agent = workshop.agent(at_hand, approver=asked or AllowAll(), screen=screen)
-    return await Driver(agent, at_hand, asked, began=_began(workshop, at_hand)).run()
+    asked = None if factory.settings.yes else ProgramApprover()
+    screen = one_turn.screen("stream-json", open_conversation)
+    agent = factory.agent(open_conversation, approver=asked or AllowAll(), screen=screen)
+    return await Driver(
+        agent, open_conversation, asked, began=_began(factory, open_conversation)
+    ).run()
 
 
-def _say_left_out(workshop: Workshop, at_hand: OpenConversation) -> None:
+def _say_left_out(factory: AgentFactory, open_conversation: OpenConversation) -> None:
     """Say on stderr what is not believed: files of the project, or the key of the home."""
     from app import instructions, settings  # noqa: PLC0415
     from app.held_back import about_key  # noqa: PLC0415
 
-    chosen = workshop.settings
-    cwd = bootstrap.working_directory(at_hand.conversation, chosen.cwd)
-    problem = workshop.conversations.seals.problem
+    chosen = factory.settings
+    cwd = bootstrap.working_directory(open_conversation.conversation, chosen.cwd)
+    problem = factory.conversations.seals.problem
     key = [about_key(problem)] if problem else []
     for line in [*instructions.left_out(chosen.home, cwd), *settings.left_out(), *key]:
         click.echo(f"leftfold: {plain(line)}", err=True)
 
 
-def _tell_held_back(at_hand: OpenConversation, cwd: str, *, is_asked: bool) -> None:
+def _tell_held_back(open_conversation: OpenConversation, cwd: str, *, is_asked: bool) -> None:
     """Say what a log brings that was not recorded here; the banner says it to who can be asked."""
     from app.held_back import ask_about_queue, say_held_back  # noqa: PLC0415
 
     if is_asked and sys.stdin.isatty():
-        ask_about_queue(at_hand)
+        ask_about_queue(open_conversation)
     elif not is_asked:
-        say_held_back(at_hand.conversation, cwd)
+        say_held_back(open_conversation.conversation, cwd)
 
 
 def _instead(
@@ -258,8 +268,8 @@ def _instead(
             from app.view.transcript import show_transcript  # noqa: PLC0415
             from domain.projections.transcript import transcript  # noqa: PLC0415
 
-            talk = conversations.get(wanted)
-            show_transcript(console(), transcript(talk, talk.leaf))
+            conversation = conversations.get(wanted)
+            show_transcript(console(), transcript(conversation, conversation.leaf))
     return None
 
 

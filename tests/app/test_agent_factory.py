@@ -3,9 +3,9 @@
 import pytest
 
 from app.application import Conversations
-from app.bootstrap import OFFLINE_MODEL, Workshop
+from app.bootstrap import OFFLINE_MODEL, AgentFactory
 from app.errors import NoSuchConversationError, UnreadableConversationError
-from app.settings import talk_settings
+from app.settings import run_settings
 from infrastructure.errors import LeaseHeldError
 from infrastructure.jsonl.locks import Lease
 from tests.app.doubles import begin
@@ -17,7 +17,7 @@ def make(tmp_path, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "test")
     environment = {"LEFTFOLD_STORE": str(tmp_path / "store"), "LEFTFOLD_DURABILITY": "os"}
     with Conversations(environment) as conversations:
-        yield lambda **flags: Workshop(talk_settings(**flags), conversations, model=None)
+        yield lambda **flags: AgentFactory(run_settings(**flags), conversations, model=None)
 
 
 @pytest.fixture
