@@ -303,7 +303,7 @@ def _earlier(
 def _newest_or_chosen(conversations: Conversations, cwd: str, *, choose: bool) -> UUID | None:
     if choose and (not sys.stdin.isatty()):
         raise UsageError(_("-r without an ID needs a terminal to choose at: give an ID, or use -c"))
-    from app.commands.list import rows  # noqa: PLC0415 - a new conversation needs no list
+    from app.catalogue import rows  # noqa: PLC0415 - a new conversation needs no list
 
     here = rows(conversations, cwd=cwd)
     if not here:

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from app import bootstrap, references
 from app.damage import say_damage
 from app.errors import UnreadableConversationError
-from app.outputs import Damaged, LoggedEvent, utc, write
+from app.outputs import Damaged, LoggedEvent, state_of, write
 from app.settings import settings
 from app.view.console import room
-from app.view.plain import fitted, plain
-from domain.events import Event, MessageAppended, Unrecognised
-from domain.raw_messages import result_text
-from domain.text import decoded
+from app.view.lines import log_line
+from domain.events import Event, Unrecognised
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
     from app.application import Conversations
-
-_LONGEST = 2_000
-"""Cells of a line that nobody sees on a screen: what a tool printed may be long."""
 
 
 @click.command("log")
@@ -48,7 +41,7 @@ def command(store: str | None, *, reference: str, follow: bool, since: int, as_j
         if follow:
             events = _following(conversations, conversation_id, since)
         for event in events:
-            write(as_output(event)) if as_json else click.echo(as_line(event, room()))
+            write(as_output(event)) if as_json else click.echo(log_line(event, room()))
 
 
 def _following(conversations: Conversations, conversation_id: UUID, since: int) -> Iterator[Event]:
@@ -76,38 +69,4 @@ def as_output(event: Event) -> LoggedEvent:
             unreadable=event.state.decode("utf-8", "replace"),
             reason=event.reason,
         )
-    return LoggedEvent(version=version, v=version, topic=event.TOPIC, state=_state(event))
-
-
-def _state(event: Event) -> dict[str, Any]:
-    """Return the data of an event, without what the envelope says."""
-    event = msgspec.structs.replace(event, timestamp=utc(event.timestamp))
-    state: dict[str, Any] = decoded(msgspec.json.encode(event))
-    del state["originator_id"], state["originator_version"]
-    return state
-
-
-def as_line(event: Event, width: int | None = None) -> str:
-    """Return an event as one line for people, of *width* cells at most: when, what, the gist."""
-    when = event.timestamp.astimezone().strftime("%H:%M:%S")
-    topic = event.topic if isinstance(event, Unrecognised) else event.TOPIC
-    line = f"{event.originator_version:6}  {when}  {topic:20}  {_gist(event)}"
-    return fitted(" ".join(plain(line).splitlines()).expandtabs(1), width or _LONGEST)
-
-
-def _gist(event: Event) -> str:
-    match event:
-        case Unrecognised(reason=reason):
-            return f"({reason})"
-        case MessageAppended():
-            said = event.said
-            calls = [
-                f"{call['name']} {json.dumps(call['input'], ensure_ascii=False)}"
-                for call in said.tool_uses
-            ]
-            results = [f"→ {result_text(found.get('content'))}" for found in said.tool_results]
-            return f"{said.role}: " + " · ".join([said.text, *calls, *results]).strip(" ·")
-        case _:
-            state = _state(event)
-            state.pop("timestamp", None)
-            return json.dumps(state, ensure_ascii=False)
+    return LoggedEvent(version=version, v=version, topic=event.TOPIC, state=state_of(event))

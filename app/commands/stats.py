@@ -8,17 +8,14 @@ import click
 import msgspec
 
 from app import bootstrap, references
-from app.commands.list import refused, say_unreadable, select
+from app.catalogue import refused, say_unreadable, select
 from app.damage import say_damage
 from app.errors import AppError, UsageError
 from app.i18n import _
 from app.outputs import Statistics, write
 from app.settings import settings
-from app.view.columns import columns
 from app.view.console import room
-from app.view.plain import cells, plain
-from domain import tree
-from domain.projections.usage import by_model, own_entries, usage_of
+from app.view.statistics import statistics, text_of
 from infrastructure.errors import StoreError
 
 if TYPE_CHECKING:
@@ -26,9 +23,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from app.application import Conversations
-    from app.commands.list import Selection
-    from domain.conversation import Conversation
-    from domain.projections.usage import Usage
+    from app.catalogue import Selection
 
 
 @click.command("stats")
@@ -67,90 +62,3 @@ def _show(conversations: Conversations, conversation_id: UUID, *, as_json: bool)
     if as_json:
         output = msgspec.convert(found | {"version": found["events"]}, Statistics)
         write(msgspec.structs.replace(output, damage=damage))
-
-
-def statistics(conversation: Conversation) -> dict[str, object]:
-    """Return what a conversation spent itself: a fork counts from where it was forked."""
-    from infrastructure.model.prices import cost  # noqa: PLC0415 - half a second
-
-    entries = own_entries(conversation)
-    inherited = conversation.origin.originator_version if conversation.origin else 0
-    lost = [turn.lost for turn in conversation.turns if turn.originator_version > inherited]
-    leaves = set(conversation.entries) - {
-        parent for parent in conversation.parents.values() if parent
-    }
-    branches = {
-        leaf: [e for e in conversation.path(leaf) if e.originator_version > inherited]
-        for leaf in sorted(leaves)
-    }
-    return {
-        "id": str(conversation.id),
-        "name": conversation.name,
-        "events": conversation.version,
-        "messages": len(conversation.messages()),
-        "total": _object(usage_of(entries, cost, lost=lost)),
-        "models": {model: _object(used) for model, used in by_model(entries, cost).items()},
-        "branches": {
-            str(leaf): _object(usage_of(branch, cost)) | {"entries": len(branch)}
-            for leaf, branch in branches.items()
-        },
-        "leaf": conversation.leaf,
-        "depth": len(tree.path(conversation.parents, conversation.leaf)),
-    }
-
-
-def _object(used: Usage) -> dict[str, object]:
-    share = used.cached_share
-    return used._asdict() | {
-        "cost": None if used.cost is None else float(used.cost),
-        "seconds": round(used.seconds, 3),
-        "cached_share": None if share is None else round(share, 3),
-    }
-
-
-def text_of(found: dict[str, object], width: int | None = None) -> str:
-    """Return the statistics of one conversation for people: a table, if *width* has room for it."""
-    head = f"{found['id']}  {plain(str(found['name'] or ''))}".rstrip()
-    lines = [
-        head,
-        _("  {events} events, {messages} messages on the path").format(
-            events=found["events"], messages=found["messages"]
-        ),
-    ]
-    rows = [(_("total"), found["total"])]
-    for group, title in (("models", ""), ("branches", _("branch ending at "))):
-        items = found[group]
-        assert isinstance(items, dict)
-        if group == "models" or len(items) > 1:
-            rows += [(f"{title}{name}", used) for name, used in items.items()]
-    heads = ["", _("in"), _("out"), _("cached"), _("calls"), _("failed"), _("time"), _("cost")]
-    cells_of = [_row(plain(name), used) for name, used in rows]
-    table = [f"  {line}" for line in columns([heads, *cells_of])]
-    if width is not None and max(map(cells, table)) > width:
-        table = [line for row in cells_of for line in _listed(heads, row)]
-    return "\n".join([*lines, *table])
-
-
-def _listed(heads: list[str], row: list[str]) -> list[str]:
-    """Return a row of the table as lines: its name, and its figures, each with what it is."""
-    name, *figures = row
-    pairs = zip(heads[1:-1], figures, strict=False)
-    return [f"  {name}", "    " + ", ".join([*(f"{a} {b}" for a, b in pairs), figures[-1]])]
-
-
-def _row(name: str, used: object) -> list[str]:
-    """Return what stands in the columns: tokens, the cache's share of them, calls, time, cost."""
-    assert isinstance(used, dict)
-    tokens, cost, share = used["tokens"], used["cost"], used["cached_share"]
-    read = tokens.get("cache_read_input_tokens", 0)
-    sent = tokens.get("input_tokens", 0) + read + tokens.get("cache_creation_input_tokens", 0)
-    return [
-        name,
-        f"{sent:,}",
-        f"{tokens.get('output_tokens', 0):,}",
-        f"{share or 0:.0%}",
-        f"{used['tool_calls']:,}",
-        f"{used['failed_calls']:,}",
-        f"{used['seconds']:.1f} s",
-        _("cost unknown") if cost is None else f"${cost:.4f}",
-    ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from app.i18n import _
 from app.view.plain import one_line
+from app.view.transcript import ATTACHED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from domain.messages import JsonObject
 
 _MENTION = re.compile(r'(?:(?<=\s)|^)@(?:"([^"\n]+)"|([^\s"]+))')
-_OPENING = "(The user attached the file "
 _WIDTH_OF_NAMES = 200
 _ENDS_SENTENCE = ".,;:!?)。，；：！？）"
 
@@ -64,13 +64,6 @@ def missing(prompt: str, cwd: Path) -> list[str]:
     return [path for path in mentioned if _existing(path, cwd) is None]
 
 
-def attached_path(text: str) -> str | None:
-    """Return the path if *text* is the block of an attached file."""
-    if not text.startswith(_OPENING):
-        return None
-    return text.removeprefix(_OPENING).partition("\n")[0].rstrip(":)")
-
-
 def _existing(path: str, cwd: Path) -> str | None:
     """Return the path of a regular file; ``@a.py,`` at the end of a clause means ``a.py``."""
     from infrastructure.errors import ToolError  # noqa: PLC0415
@@ -94,7 +87,7 @@ async def _attachment(path: str, cwd: Path) -> Attachment:
     if output.is_error:
         return Attachment(path, [], str(output.content))
     if isinstance(output.content, str):
-        text = f"{_OPENING}{path}:\n{output.content.rstrip()}\n)"
+        text = f"{ATTACHED}{path}:\n{output.content.rstrip()}\n)"
         return Attachment(path, [{"type": "text", "text": text}])
     images = [block for block in output.content if block.get("type") == "image"]
-    return Attachment(path, [{"type": "text", "text": f"{_OPENING}{path})"}, *images])
+    return Attachment(path, [{"type": "text", "text": f"{ATTACHED}{path})"}, *images])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
-from app.commands.tree import line
 from app.i18n import _
 from app.repl.chooser import MARGIN, Choice, Chooser, ask_line
+from app.view.lines import tree_line
 from domain.projections.outline import outline
 
 if TYPE_CHECKING:
@@ -118,6 +118,6 @@ def _choice(row: Row, folded: int = 0) -> Choice[Version]:
     is_live = row.is_on_path and not row.is_compacted
     return Choice(
         row.version,
-        line(row, note, width=get_terminal_size().columns - MARGIN),
+        tree_line(row, note, width=get_terminal_size().columns - MARGIN),
         "" if is_live else "class:dim",
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from prompt_toolkit.utils import get_cwidth
 
-from app.commands.list import rows
+from app.catalogue import rows
 from app.errors import explanation
 from app.i18n import _
 from app.repl.chooser import Choice, Chooser, Chosen, ask_line

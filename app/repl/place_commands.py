@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app import held_back, missing_directory
-from app.commands.tree import line as tree_line
 from app.i18n import _
 from app.references import conversation_id, entry_version
 from app.repl.banner import about
 from app.repl.show_commands import recorded
 from app.view.console import width
+from app.view.lines import tree_line
 from domain import tree as branches
 from domain.errors import InvalidCommandError
 from domain.events import MessageAppended

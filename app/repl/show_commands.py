@@ -6,12 +6,12 @@ import asyncio
 import json
 from typing import TYPE_CHECKING
 
-from app.commands.log import as_line
-from app.commands.stats import statistics, text_of
 from app.i18n import _
 from app.references import entry_version
 from app.view.columns import columns
 from app.view.console import width
+from app.view.lines import log_line
+from app.view.statistics import statistics, text_of
 from domain.compaction import context_tokens, entry_tokens, estimate
 from domain.errors import InvalidCommandError
 from domain.events import BranchSummarized, Compacted, MessageAppended, NoteAppended
@@ -84,7 +84,7 @@ async def log(repl: Repl, arguments: str) -> None:
             repl.open_conversation.id, since=shown + 1
         )
         for event in events:
-            repl.say(as_line(event, width(repl.console)))
+            repl.say(log_line(event, width(repl.console)))
             shown = event.originator_version
         if not arguments or not repl.context.prompts.is_interactive:
             return

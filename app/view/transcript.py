@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from app.approvers import refusal
 from app.i18n import _
-from app.repl.attachments import attached_path
 from app.view.console import is_fancy, say, show
 from app.view.plain import one_line, plain
 from app.view.tools import Line, output_lines, summary_of
@@ -20,6 +19,9 @@ if TYPE_CHECKING:
     from domain.conversation import Conversation
     from domain.projections.transcript import Item
 
+
+ATTACHED = "(The user attached the file "
+"""How the block of an attached file begins; its path follows."""
 
 PROMPT_MARK = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
 _RESTORED_ITEMS = 20
@@ -148,6 +150,13 @@ def _item_lines(item: Item) -> Iterator[Line]:
             yield Line(plain(item.text), is_whole=True)
         case _:
             yield Line(f"· {plain(item.text)}", "dim")
+
+
+def attached_path(text: str) -> str | None:
+    """Return the path if *text* is the block of an attached file."""
+    if not text.startswith(ATTACHED):
+        return None
+    return text.removeprefix(ATTACHED).partition("\n")[0].rstrip(":)")
 
 
 def _gap(item: Item) -> str:

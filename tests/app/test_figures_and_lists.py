@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 
 from app.application import Conversations
 from app.bootstrap import AgentFactory
-from app.commands.log import as_line
-from app.commands.stats import statistics, text_of
-from app.commands.tree import line as tree_line
 from app.repl.show_commands import adding_up, context_rows
 from app.settings import run_settings
 from app.view.columns import columns
+from app.view.lines import log_line, tree_line
 from app.view.plain import cells
+from app.view.statistics import statistics, text_of
 from domain.compaction import context_tokens
 from domain.projections.context import context
 from domain.projections.outline import outline
@@ -143,7 +142,7 @@ CHINESE = "请列出当前目录的文件，然后" * 30
 @pytest.mark.parametrize("width", [40, 60, 100, 200])
 def test_a_line_of_the_log_or_the_tree_is_as_wide_as_the_screen(width):
     talk = b.conversation(b.user(CHINESE), b.assistant(b.tool_use("t1", command=CHINESE)))
-    lines = [as_line(entry, width) for entry in talk.entries.values()]
+    lines = [log_line(entry, width) for entry in talk.entries.values()]
     lines += [tree_line(row, width=width) for row in outline(talk)]
 
     for line in lines:
@@ -155,8 +154,8 @@ def test_where_nobody_looks_at_a_screen_lines_are_whole():
     talk = b.conversation(b.user(CHINESE[:200]), b.assistant(b.tool_use("t1", command=CHINESE)))
     asked, called = talk.entries.values()
 
-    assert as_line(asked).endswith(f"user: {CHINESE[:200]}")
-    assert as_line(called).endswith(f'bash {{"command": "{CHINESE}"}}')
+    assert log_line(asked).endswith(f"user: {CHINESE[:200]}")
+    assert log_line(called).endswith(f'bash {{"command": "{CHINESE}"}}')
     assert CHINESE[:200] in tree_line(next(outline(talk)))
 
 
@@ -171,4 +170,4 @@ def test_a_name_in_chinese_is_printed_as_it_is(tmp_path):
 def test_what_a_model_says_in_an_event_cannot_draw_on_the_terminal():
     [entry] = b.conversation(b.user("a\x1b[2Jb\nc\r\u202ed")).entries.values()
 
-    assert as_line(entry).endswith("user: a␛[2Jb c␍\\u202ed")
+    assert log_line(entry).endswith("user: a␛[2Jb c␍\\u202ed")

@@ -6,11 +6,11 @@ from decimal import Decimal
 import pytest
 
 from app.bootstrap import AgentFactory
-from app.commands.stats import statistics, text_of
-from app.commands.tree import line
 from app.headless.one_turn import SilentScreen
 from app.settings import settings
 from app.verification import verify
+from app.view.lines import tree_line
+from app.view.statistics import statistics, text_of
 from domain.errors import InvalidCommandError, UnknownEntryError
 from domain.events import BranchSummarized, Compacted
 from domain.projections.context import context
@@ -101,7 +101,7 @@ def test_the_outline_shows_leaf_labels_branches_and_what_was_compacted(desk):
     desk.at_hand.record(
         lambda talk: talk.compact("short", first_kept=kept, tokens_before=9, reason="manual")
     )
-    lines = [line(row) for row in outline(desk.talk)]
+    lines = [tree_line(row) for row in outline(desk.talk)]
 
     assert lines[0].split()[1:] == ["·", "user", "first"]
     assert [text.split()[1:3] for text in lines[2:4]] == [["│", "○"], ["│", "○"]]

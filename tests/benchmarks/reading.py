@@ -4,7 +4,7 @@ import subprocess
 import sys
 from itertools import islice
 
-from app.commands.list import rows
+from app.catalogue import rows
 from app.verification import verify
 from domain.events import MessageAppended
 from domain.projections.context import context

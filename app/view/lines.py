@@ -1,0 +1,57 @@
+"""Lines for people: one for each entry of a tree, one for each event of a log."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from app.i18n import _
+from app.outputs import state_of
+from app.view.plain import cells, fitted, plain
+from domain.events import MessageAppended, Unrecognised
+from domain.raw_messages import result_text
+
+if TYPE_CHECKING:
+    from domain.events import Event
+    from domain.projections.outline import Row
+
+_LONGEST = 2_000
+"""Cells of a line that nobody sees on a screen: what a tool printed may be long."""
+
+_DEEPEST = 12
+
+
+def tree_line(row: Row, note: str = "", *, width: int | None = None) -> str:
+    """Return an entry of a tree, in *width* cells at most; a *note* stands before its words."""
+    mark = "·" if row.is_compacted else "●" if row.is_on_path else "○"
+    indent = "│ " * min(row.depth, _DEEPEST)
+    label = f" [{row.label}]" if row.label else ""
+    leaf = _(" ◀ leaf") if row.is_leaf else ""
+    text = f"{row.version:6} {indent}{mark} {row.kind:10}{plain(label)}{note} {plain(row.text)}"
+    return (text if width is None else fitted(text, width - cells(leaf))) + leaf
+
+
+def log_line(event: Event, width: int | None = None) -> str:
+    """Return an event as one line for people, of *width* cells at most: when, what, the gist."""
+    when = event.timestamp.astimezone().strftime("%H:%M:%S")
+    topic = event.topic if isinstance(event, Unrecognised) else event.TOPIC
+    line = f"{event.originator_version:6}  {when}  {topic:20}  {_gist(event)}"
+    return fitted(" ".join(plain(line).splitlines()).expandtabs(1), width or _LONGEST)
+
+
+def _gist(event: Event) -> str:
+    match event:
+        case Unrecognised(reason=reason):
+            return f"({reason})"
+        case MessageAppended():
+            said = event.said
+            calls = [
+                f"{call['name']} {json.dumps(call['input'], ensure_ascii=False)}"
+                for call in said.tool_uses
+            ]
+            results = [f"→ {result_text(found.get('content'))}" for found in said.tool_results]
+            return f"{said.role}: " + " · ".join([said.text, *calls, *results]).strip(" ·")
+        case _:
+            state = state_of(event)
+            state.pop("timestamp", None)
+            return json.dumps(state, ensure_ascii=False)
