@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import click
 
 from app.i18n import _
-from app.repl.choices import choose
 from app.view.plain import one_line
 from app.view.visible import visible_lines
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from app.ports import OpenConversation
-    from app.repl.loop import Repl
     from domain.conversation import Conversation
     from domain.events import Version
 
@@ -86,35 +84,28 @@ def ask_about_queue(open_conversation: OpenConversation) -> None:
     """Show the prompts that were not queued here, whole, and ask what is to become of them."""
     waiting = dict(open_conversation.conversation.held_back)
     if waiting:
-        for line in _shown(waiting.values()):
+        for line in queued_lines(waiting.values()):
             click.echo(line, err=True)
         choices = click.Choice(CHOICES)
-        _settle(
+        settle(
             open_conversation,
             waiting,
-            click.prompt(_question(), type=choices, default=KEEP, err=True),
+            click.prompt(question(), type=choices, default=KEEP, err=True),
         )
 
 
-async def ask_in_repl(repl: Repl) -> None:
-    """Ask the same of a person who is in the REPL, of the conversation that is open now."""
-    waiting = dict(repl.open_conversation.conversation.held_back)
-    if waiting:
-        for line in _shown(waiting.values()):
-            repl.say(line)
-        _settle(repl.open_conversation, waiting, await choose(repl, _question(), CHOICES, KEEP))
-
-
-def _shown(prompts: Iterable[str]) -> list[str]:
+def queued_lines(prompts: Iterable[str]) -> list[str]:
+    """Return, for people, the whole of the *prompts* that were not queued here."""
     lines = [line for text in prompts for line in visible_lines(text)]
     return [_("Queued in this log, and not by you here:"), *lines]
 
 
-def _question() -> str:
+def question() -> str:
+    """Return what is asked about the prompts that were not queued here."""
     return _("Send it with your next prompt, drop it, or keep it")
 
 
-def _settle(
+def settle(
     open_conversation: OpenConversation, waiting: Mapping[Version, str], picked: str
 ) -> None:
     """Record what becomes of the prompts that are *waiting*."""

@@ -14,7 +14,6 @@ import click
 
 from app.errors import DirectoryGoneError, ForeignDirectoryError
 from app.i18n import _
-from app.repl.choices import choose
 from app.view.plain import plain
 from domain.events import Started
 from domain.seals import is_own_directory
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from app.application import Conversations
-    from app.repl.loop import Repl
     from app.settings import Settings
 
 Choice = Literal["here", "fork", "cancel"]
@@ -54,21 +52,14 @@ def check(
 
 def ask(gone: str, here: str) -> Choice:
     """Ask whether to go on *here*, in a copy, or not at all."""
-    told, question = _told(gone, here)
+    told, asked = question(gone, here)
     click.echo(told, err=True)
     choices = click.Choice(CHOICES)
-    picked: Choice = click.prompt(question, type=choices, default="cancel", err=True)
+    picked: Choice = click.prompt(asked, type=choices, default="cancel", err=True)
     return picked
 
 
-async def ask_in_repl(repl: Repl, gone: str, here: str) -> str:
-    """Ask the same of a person who is in the REPL."""
-    told, question = _told(gone, here)
-    repl.say(told)
-    return await choose(repl, question, CHOICES, "cancel")
-
-
-def _told(gone: str, here: str) -> tuple[str, str]:
+def question(gone: str, here: str) -> tuple[str, str]:
     """Return what a person is told, and asked."""
     told = (
         _("The directory of this conversation was not chosen here: {gone}")

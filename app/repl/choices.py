@@ -1,16 +1,18 @@
-"""A choice of a few words that a person makes in the REPL, between two prompts."""
+"""Choices of a few words that a person makes in the REPL, between two prompts."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from app import held_back, missing_directory
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from app.repl.loop import Repl
+    from app.repl.desk import Desk
 
 
-async def choose(repl: Repl, question: str, words: Sequence[str], default: str) -> str:
+async def choose(desk: Desk, question: str, words: Sequence[str], default: str) -> str:
     """Ask *question*, and return one of *words*, of which the beginning will do.
 
     Everything else, also Ctrl+C and the end of the input, is the *default*. What was typed before
@@ -20,10 +22,27 @@ async def choose(repl: Repl, question: str, words: Sequence[str], default: str) 
     from app.repl.typed_ahead import throw_away_input  # noqa: PLC0415
 
     session: LineSession[str] = LineSession(f"{question} ({', '.join(words)}) [{default}]: ")
-    with repl.meanwhile.paused():
+    with desk.paused():
         throw_away_input(session.app.input)
         try:
             answer = (await session.prompt_async(handle_sigint=False)).strip().lower()
         except (EOFError, KeyboardInterrupt, OSError):
             return default
     return next((word for word in words if answer and word.startswith(answer)), default)
+
+
+async def choose_directory(desk: Desk, gone: str, here: str) -> str:
+    """Ask where to go on with a conversation whose directory is *gone*."""
+    told, question = missing_directory.question(gone, here)
+    desk.say(told)
+    return await choose(desk, question, missing_directory.CHOICES, "cancel")
+
+
+async def settle_queue(desk: Desk) -> None:
+    """Show the prompts that were not queued here, and ask what is to become of them."""
+    waiting = dict(desk.conversation.held_back)
+    if waiting:
+        for line in held_back.queued_lines(waiting.values()):
+            desk.say(line)
+        choice = await choose(desk, held_back.question(), held_back.CHOICES, held_back.KEEP)
+        held_back.settle(desk.open_conversation, waiting, choice)

@@ -22,7 +22,7 @@ from domain.events import MessageAppended
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from app.repl.loop import Repl
+    from app.repl.desk import Desk
     from domain.conversation import Conversation
 
 MOST: Final = 74_994
@@ -32,13 +32,13 @@ _SCREENS_MOST = 700  # of one string, which GNU screen cuts at 768
 _SECONDS = 3.0
 
 
-async def run(repl: Repl, arguments: str) -> None:
+async def run(desk: Desk, arguments: str) -> None:
     """Copy what *arguments* says: the number of a code block, or nothing for the whole answer.
 
     Raises:
         InvalidCommandError: there is nothing of that kind, or nothing to copy it by.
     """
-    answer = last_answer(repl.open_conversation.conversation)
+    answer = last_answer(desk.conversation)
     if not answer:
         raise InvalidCommandError(_("There is no answer to copy yet."))
     text, name = answer, _("the last answer")
@@ -48,16 +48,16 @@ async def run(repl: Repl, arguments: str) -> None:
         lines=text.count("\n") + 1, characters=len(text)
     )
     by_program = _by_program(text)
-    by_terminal = is_fancy(repl.console) and len(text.encode()) <= MOST
+    by_terminal = is_fancy(desk.console) and len(text.encode()) <= MOST
     if by_terminal:
-        repl.console.file.write(sequence(text, os.environ))
-        repl.console.file.flush()
+        desk.console.file.write(sequence(text, os.environ))
+        desk.console.file.flush()
     if by_program:
-        repl.say(_("Copied {name}: {size}.").format(name=name, size=size))
+        desk.say(_("Copied {name}: {size}.").format(name=name, size=size))
     elif by_terminal:
         said = _("Sent {name} to the terminal's clipboard, if it has one: {size}.")
-        repl.say(said.format(name=name, size=size))
-    elif is_fancy(repl.console):
+        desk.say(said.format(name=name, size=size))
+    elif is_fancy(desk.console):
         raise InvalidCommandError(
             _(
                 "Not copied: {size} are more than goes through a terminal ({most:,} bytes), and "

@@ -17,25 +17,22 @@ from app.errors import DONE, FAILED, explanation, name_of, traceback_of
 from app.i18n import _
 from app.repl import slash
 from app.repl.attachments import attached
-from app.repl.meanwhile import Meanwhile, PausingApprover
+from app.repl.command import parsed
+from app.repl.desk import Desk
+from app.repl.meanwhile import Meanwhile
 from app.repl.suspending import modes_at_start, stoppable, suspend
 from app.repl.typed_ahead import quiet_terminal
 from app.signals import INTERRUPTED, owned
 from app.view.console import is_gone, say
-from app.view.plain import plain
-from app.view.transcript import show_past, show_place
 from domain.events import MessageAppended
 from domain.text import valid
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
-    from app.agent import Agent
     from app.application import OpenConversation
-    from app.compactor import Compactor
     from app.repl.context import ReplContext
     from app.repl.meanwhile import Waiting
-    from domain.conversation import Conversation
     from domain.messages import JsonObject
 
 Result = TypeVar("Result")
@@ -54,71 +51,21 @@ class Repl:
     def __init__(self, context: ReplContext) -> None:
         self.context = context
         self.console = context.console
-        self.open_conversation = context.open_conversation
-        self._agent: Agent | None = None
-        self._exit_code: int | None = None
-        self._leaving = asyncio.Event()
+        self.meanwhile = Meanwhile(self, context.line)
+        self.desk = Desk(context, self.meanwhile, self._attached_to_queued)
         self._has_failed = False
-        self._offered = ""  # the default of the next prompt
         self._said_of_files: dict[str, list[tuple[str, str]]] = {}  # by the queued prompt
         self._current: asyncio.Task[Any] | None = None
         self._is_at_work = False
-        self._has_come = False  # whether what was waiting in the conversation was taken up
-        self.meanwhile = Meanwhile(self, context.line)
+        self._taken_up: OpenConversation | None = None  # that had its waiting calls taken up
         context.screen.watch(self.meanwhile.refresh)
-        context.on_switch(self.open_conversation)
-
-    # -- for commands --------------------------------------------------------------------------
-
-    def leave(self, code: int = DONE) -> None:
-        """End the REPL after what is being done now. The first code counts."""
-        if self._exit_code is None:
-            self._exit_code = code
-        self._leaving.set()
-
-    def switch_to(self, open_conversation: OpenConversation) -> None:
-        """Go on in another conversation."""
-        before, self.open_conversation = self.open_conversation, open_conversation
-        if open_conversation.id != before.id:
-            self.meanwhile.move(before)
-            self.context.factory.let_go(before.id)
-        self._agent = None
-        self._has_come = False
-        self.context.on_switch(open_conversation)
-
-    @property
-    def is_at_terminal(self) -> bool:
-        """Whether lists to choose from can be shown."""
-        return self.context.line is not None
-
-    def show_past(self) -> None:
-        """Show what was said last."""
-        if (conversation := self.recorded()) is not None:
-            show_past(self.console, conversation)
-
-    def show_place(self) -> None:
-        """Show where the person is now: what was said last on the way there."""
-        show_place(self.console, self.open_conversation.conversation)
-
-    def recorded(self) -> Conversation | None:
-        """Return the open conversation if the store has it."""
-        conversation = self.open_conversation.conversation
-        return None if conversation.pending_events else conversation
-
-    @property
-    def compactor(self) -> Compactor:
-        """What summarises the open conversation, or parts of it."""
-        return self._its_agent().compactor
-
-    def offer(self, text: str) -> None:
-        """Put *text* into the next prompt, to be edited."""
-        self._offered = text
-
-    def say(self, text: str, style: str = "") -> None:
-        """Print *text*, which may come from a log, a model or a tool."""
-        say(self.console, plain(text), style)
 
     # -- for what is typed meanwhile -----------------------------------------------------------
+
+    @property
+    def open_conversation(self) -> OpenConversation:
+        """The conversation that is worked in."""
+        return self.desk.open_conversation
 
     def show_typing(self, text: str, waiting: Sequence[Waiting]) -> None:
         """Show the line that is being typed, and what waits."""
@@ -132,7 +79,7 @@ class Repl:
         """Show a queued prompt that the model gets now."""
         self.context.screen.prompted(text)
         for line, style in self._said_of_files.pop(text, ()):
-            self.say(line, style)
+            self.desk.say(line, style)
 
     def complain(self, error: BaseException) -> None:
         """Say what went wrong; the REPL goes on."""
@@ -146,7 +93,7 @@ class Repl:
     def interrupt(self) -> None:
         """Stop what is being done; where nothing is, or a second time, leave."""
         if not self._is_at_work or (self._current is not None and self._current.cancelling()):
-            self.leave(INTERRUPTED)
+            self.desk.leave(INTERRUPTED)
         self.stop()
 
     def suspend(self) -> None:
@@ -163,39 +110,39 @@ class Repl:
         with owned(self._on_signal), stopping, self.context.attention.kept():
             self._greet()
             await self._begin()
-            while self._exit_code is None:
+            while self.desk.exit_code is None:
                 await self._take_up()
-                if self._exit_code is None:
+                if self.desk.exit_code is None:
                     await self._once()
             self._take_leave()
-        return self._exit_code
+        return self.desk.exit_code
 
     def _greet(self) -> None:
         """Show what was said before, and below it, next to the prompt, the banner."""
-        self.show_past()
+        self.desk.show_past()
         if self.context.banner:
-            self.say(self.context.banner)
+            self.desk.say(self.context.banner)
             self.console.line()
 
     async def _begin(self) -> None:
         """Do what the command line says is to be done first, after what waits."""
         await self._take_up()
-        if self.context.first and self._exit_code is None:
+        if self.context.first and self.desk.exit_code is None:
             self.context.screen.prompted(self.context.first)
             await self._do(self.context.first)
 
     async def _take_up(self) -> None:
         """Go on with a turn that a crash ended at the question whether its calls may run."""
-        if self._has_come:
+        if self._taken_up is self.open_conversation:
             return
-        self._has_come = True
-        conversation = self.recorded()
+        self._taken_up = self.open_conversation
+        conversation = self.desk.recorded()
         if conversation is None or not self.context.prompts.is_interactive:
             return
-        if conversation.open_calls() and self._its_agent().is_waiting():
-            self.say(_("The last turn was waiting for your approval."), "yellow")
+        if conversation.open_calls() and self.desk.agent().is_waiting():
+            self.desk.say(_("The last turn was waiting for your approval."), "yellow")
             await self._take_turn(None)
-            if self._exit_code is None:
+            if self.desk.exit_code is None:
                 self.console.line()
 
     async def _once(self) -> None:
@@ -208,7 +155,7 @@ class Repl:
             await self._take_turn(None)
             self.console.line()
             return
-        offered, self._offered = self._offered or self.meanwhile.draft(), ""
+        offered = self.desk.take_offered() or self.meanwhile.draft()
         task = await self._finished(self.context.prompts.read(default=offered))
         read = None if task.cancelled() else task.result()
         await self._heed(read)
@@ -217,22 +164,22 @@ class Repl:
         """Do what was typed; leave if nothing will be."""
         if prompt is None or is_gone(self.console):
             is_unseen = self._has_failed and not self.context.prompts.is_interactive
-            self.leave(FAILED if is_unseen or is_gone(self.console) else DONE)
+            self.desk.leave(FAILED if is_unseen or is_gone(self.console) else DONE)
         elif prompt.strip():
             await self._do(prompt)
 
     async def _do(self, prompt: str) -> None:
-        command = slash.parsed(prompt)
+        command = parsed(prompt)
         if command is None:
             await self._take_turn(prompt)
         else:
             await self._obey(*command)
-        if self._exit_code is None:
+        if self.desk.exit_code is None:
             self.console.line()
 
     async def _obey(self, name: str, arguments: str) -> None:
         """Run a command; Ctrl+C stops it as it stops a turn."""
-        task = await self._at_work(slash.run(self, name, arguments))
+        task = await self._at_work(slash.run(self.desk, name, arguments))
         if task is None or task.cancelled() or task.exception() is not None:
             self._offer_what_was_typed()
 
@@ -276,12 +223,12 @@ class Repl:
 
     def _offer_what_was_typed(self, first: str | None = None) -> None:
         """Put what was typed, not delivered, into the next prompt; if we leave it stays queued."""
-        if self._exit_code is None:
+        if self.desk.exit_code is None:
             typed = [first or "", self.meanwhile.take_all()]
-            self._offered = "\n\n".join(text for text in typed if text)
+            self.desk.offer("\n\n".join(text for text in typed if text))
 
     async def _turn(self, prompt: str | None) -> str:
-        agent = self._its_agent()
+        agent = self.desk.agent()
         self.context.screen.turn_started()
         if prompt is None:
             return await agent.go_on()
@@ -291,7 +238,7 @@ class Repl:
         """Return the blocks of the files that *prompt* mentions; say what became of each."""
         blocks, said = await self._files_of(prompt)
         for line, style in said:
-            self.say(line, style)
+            self.desk.say(line, style)
         return blocks
 
     async def _attached_to_queued(self, prompt: str) -> list[JsonObject]:
@@ -304,31 +251,17 @@ class Repl:
         cwd = working_directory(self.open_conversation.conversation, settings.cwd)
         return await attached(prompt, Path(cwd))
 
-    def _its_agent(self) -> Agent:
-        context = self.context
-        if self._agent is None:
-            approver = PausingApprover(
-                context.make_approver(self.open_conversation), self.meanwhile, context.attention
-            )
-            self._agent = context.factory.agent(
-                self.open_conversation,
-                approver=approver,
-                screen=context.screen,
-                attach=self._attached_to_queued,
-            )
-        return self._agent
-
     def _version(self) -> int:
         """Return the version that the store has; 0 if it has none or does not say."""
         with suppress(Exception):
-            if conversation := self.recorded():
+            if conversation := self.desk.recorded():
                 return conversation.version
         return 0
 
     def _is_saved(self, prompt: str, since: int) -> bool:
         """Whether *prompt* is in the log after the version *since*."""
         try:
-            conversation = self.recorded()
+            conversation = self.desk.recorded()
         except Exception as error:
             if explanation(error) is None:
                 raise
@@ -346,16 +279,16 @@ class Repl:
         self._has_failed = True
         told = explanation(error)
         if told is not None:
-            self.say(told[0], "red")
+            self.desk.say(told[0], "red")
         else:
-            self.say(
+            self.desk.say(
                 _("Unexpected error: {what}").format(what=name_of(error)),
                 "red",
             )
         if self.context.is_debugging:
-            self.say(traceback_of(error), "dim")
+            self.desk.say(traceback_of(error), "dim")
         elif told is None:
-            self.say(_("(this is a bug; with LEFTFOLD_DEBUG=1 it shows where)"), "dim")
+            self.desk.say(_("(this is a bug; with LEFTFOLD_DEBUG=1 it shows where)"), "dim")
 
     async def _finished(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Run *work* as the task that signals stop, and return it when it is over.
@@ -363,7 +296,7 @@ class Repl:
         Work that was told to stop and then to leave gets a moment, and is left behind.
         """
         task = asyncio.ensure_future(work)
-        leaving = asyncio.ensure_future(self._leaving.wait())
+        leaving = asyncio.ensure_future(self.desk.left.wait())
         self._current = task
         try:
             await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -378,15 +311,15 @@ class Repl:
         if code == INTERRUPTED:
             self.interrupt()
         else:
-            self.leave(code)
+            self.desk.leave(code)
             self.stop()
 
     def _take_leave(self) -> None:
         """Keep what was not sent; say how to come back, if there is anything to come back to."""
-        for text in (*self.meanwhile.unsent(), self._offered):
+        for text in (*self.meanwhile.unsent(), self.desk.take_offered()):
             self.context.prompts.keep(text)
         try:
-            conversation = self.recorded()
+            conversation = self.desk.recorded()
         except Exception as error:
             if explanation(error) is None:
                 raise

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from app.errors import explanation
-from app.repl import slash
+from app.repl.command import parsed
 from app.repl.typed_ahead import typed_ahead
 from domain.conversation import Conversation
 
@@ -184,7 +184,7 @@ class Meanwhile:
 
     def entered(self, text: str) -> None:
         """Queue a prompt in the log; keep a command for later."""
-        if slash.parsed(text) is not None:
+        if parsed(text) is not None:
             self._waiting.append(Waiting(text))
         else:
             self._queue_prompt(text)

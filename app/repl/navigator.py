@@ -13,7 +13,7 @@ from domain.projections.outline import outline
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from app.repl.loop import Repl
+    from app.repl.desk import Desk
     from domain.conversation import Conversation
     from domain.events import Version
     from domain.projections.outline import Row
@@ -24,13 +24,13 @@ _HINT = (
 _ACTIONS = {"c-s": "summary", "c-l": "label", "c-f": "fork"}
 
 
-async def navigate(repl: Repl, conversation: Conversation) -> tuple[str, Version] | None:
+async def navigate(desk: Desk, conversation: Conversation) -> tuple[str, Version] | None:
     """Return what to do (enter, summary or fork) at which entry; labels are given at once."""
     at, wanted = conversation.leaf, ""
     folded: set[Version] = set()
-    with repl.meanwhile.paused():
+    with desk.paused():
         while True:
-            conversation = repl.open_conversation.conversation
+            conversation = desk.conversation
             rows = list(outline(conversation))
             chooser = Chooser(
                 _("The tree: ● on the way to the leaf, ○ beside it, · summarised"),
@@ -47,7 +47,7 @@ async def navigate(repl: Repl, conversation: Conversation) -> tuple[str, Version
             if chosen.action != "label":
                 return chosen.action, chosen.value
             at, wanted = chosen.value, chooser.wanted
-            await _label(repl, conversation, chosen.value)
+            await _label(desk, conversation, chosen.value)
 
 
 class Folds:
@@ -104,13 +104,13 @@ def _sizes(rows: Sequence[Row]) -> dict[Version, int]:
     return sizes
 
 
-async def _label(repl: Repl, conversation: Conversation, version: Version) -> None:
+async def _label(desk: Desk, conversation: Conversation, version: Version) -> None:
     text = await ask_line(
         _("Label of entry {version} (blank for none): ").format(version=version),
         conversation.labels.get(version, ""),
     )
     if text is not None:
-        repl.open_conversation.record(lambda latest: latest.label(version, text))
+        desk.open_conversation.record(lambda latest: latest.label(version, text))
 
 
 def _choice(row: Row, folded: int = 0) -> Choice[Version]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.approvers import AllowAll, RefuseAll
 from app.bootstrap import working_directory
-from app.repl import loop
+from app.repl import loop, slash
 from app.repl.approval import AskingApprover
 from app.repl.attention import Attention
 from app.repl.banner import banner
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 async def run(factory: AgentFactory, open_conversation: OpenConversation, first: str | None) -> int:
     """Talk in the open conversation, beginning with *first*; return the exit code."""
     terminal = console()
-    status, completer = StatusLine(factory), PromptCompleter(factory)
+    status, completer = StatusLine(factory), PromptCompleter(factory, slash.TABLE)
     is_rich = is_fancy(terminal) and is_interactive()
 
     def look_at(open_conversation: OpenConversation) -> None:

@@ -12,13 +12,13 @@ from domain.messages import ToolUseBlock
 
 if TYPE_CHECKING:
     from app.ports import ToolOutput
-    from app.repl.loop import Repl
+    from app.repl.desk import Desk
     from domain.conversation import Conversation
 
 _SECONDS = 3600.0
 
 
-async def run(repl: Repl, typed: str) -> None:
+async def run(desk: Desk, typed: str) -> None:
     """Run what stands after ``!``; after ``!!``, the model is not told.
 
     Raises:
@@ -30,9 +30,9 @@ async def run(repl: Repl, typed: str) -> None:
     line = typed.lstrip("!").strip()
     if not line:
         raise InvalidCommandError(_("!COMMAND runs a command, !!COMMAND keeps it from the model."))
-    factory, screen = repl.context.factory, repl.context.screen
-    factory.hold(repl.open_conversation.id)
-    conversation = repl.open_conversation.conversation
+    factory, screen = desk.factory, desk.screen
+    factory.hold(desk.open_conversation.id)
+    conversation = desk.conversation
     call = ToolUseBlock(id=f"shell-{conversation.version}", name="bash", input={"command": line})
     context = ToolContext(
         cwd=Path(bootstrap.working_directory(conversation, factory.settings.cwd)),
@@ -45,26 +45,26 @@ async def run(repl: Repl, typed: str) -> None:
     try:
         output = await Bash().run({"command": line, "timeout": _SECONDS}, context)
     except StoppedError as stopped:
-        _end(repl, call, stopped.output, visible=is_visible)
+        _end(desk, call, stopped.output, visible=is_visible)
         raise
-    _end(repl, call, output, visible=is_visible)
+    _end(desk, call, output, visible=is_visible)
     if not is_visible:
-        repl.say(_("(the model is not told)"), "dim")
+        desk.say(_("(the model is not told)"), "dim")
 
 
-def _end(repl: Repl, call: ToolUseBlock, output: ToolOutput, *, visible: bool) -> None:
+def _end(desk: Desk, call: ToolUseBlock, output: ToolOutput, *, visible: bool) -> None:
     try:
-        _note(repl, call.input["command"], str(output.content), visible=visible)
+        _note(desk, call.input["command"], str(output.content), visible=visible)
     finally:  # it has run: what it printed is shown even if the log cannot take it
-        repl.context.screen.tool_ended(call, output)
-        repl.context.screen.rest()
+        desk.screen.tool_ended(call, output)
+        desk.screen.rest()
 
 
-def _note(repl: Repl, line: str, output: str, *, visible: bool) -> None:
+def _note(desk: Desk, line: str, output: str, *, visible: bool) -> None:
     content = f"(The user ran this command: $ {line}\n{output.strip()}\n)"
 
     def append(conversation: Conversation) -> None:
         conversation.close_open_calls()
         conversation.append_note("shell", content, visible=visible)
 
-    repl.open_conversation.record(append)
+    desk.open_conversation.record(append)

@@ -19,7 +19,7 @@ from domain.projections.context import context, live_entries
 from domain.raw_messages import result_text
 
 if TYPE_CHECKING:
-    from app.repl.loop import Repl
+    from app.repl.desk import Desk
     from domain.conversation import Conversation
     from domain.raw_messages import Json, JsonObject
 
@@ -27,21 +27,9 @@ _EVENTS_SHOWN = 20
 _SECONDS_BETWEEN_LOOKS = 0.3
 
 
-def recorded(repl: Repl) -> Conversation:
-    """Return the open conversation.
-
-    Raises:
-        InvalidCommandError: the store has none yet.
-    """
-    conversation = repl.recorded()
-    if conversation is None:
-        raise InvalidCommandError(_("Nothing is recorded yet."))
-    return conversation
-
-
-async def show(repl: Repl, arguments: str) -> None:
+async def show(desk: Desk, arguments: str) -> None:
     """Print all of one entry: what was shortened when it came."""
-    conversation = recorded(repl)
+    conversation = desk.require_recorded()
     if arguments:
         version = entry_version(conversation, arguments)
     else:
@@ -52,9 +40,9 @@ async def show(repl: Repl, arguments: str) -> None:
     match conversation.entries[version]:
         case MessageAppended() as entry:
             for raw in entry.said.blocks:
-                repl.say(_whole(raw) or json.dumps(raw, ensure_ascii=False, indent=2))
+                desk.say(_whole(raw) or json.dumps(raw, ensure_ascii=False, indent=2))
         case Compacted(summary=text) | BranchSummarized(summary=text) | NoteAppended(content=text):
-            repl.say(text)
+            desk.say(text)
 
 
 def _whole(raw: Json) -> str:
@@ -68,45 +56,43 @@ def _whole(raw: Json) -> str:
             return ""
 
 
-async def log(repl: Repl, arguments: str) -> None:
+async def log(desk: Desk, arguments: str) -> None:
     """Print the last events; with ``follow`` also new ones, until a key is pressed."""
-    conversation = recorded(repl)
+    conversation = desk.require_recorded()
     if arguments not in ("", "follow"):
         raise InvalidCommandError(
             _("/log takes nothing or follow, not {arguments!r}.").format(arguments=arguments)
         )
     shown = max(conversation.version - _EVENTS_SHOWN, 0)
-    if arguments and repl.context.prompts.is_interactive:
-        how = _("any key") if repl.is_at_terminal else "Ctrl+C"
-        repl.say(_("({key} ends this)").format(key=how), "dim")
+    if arguments and desk.is_interactive:
+        how = _("any key") if desk.is_at_terminal else "Ctrl+C"
+        desk.say(_("({key} ends this)").format(key=how), "dim")
     while True:
-        events = repl.context.factory.conversations.events_of(
-            repl.open_conversation.id, since=shown + 1
-        )
+        events = desk.factory.conversations.events_of(desk.open_conversation.id, since=shown + 1)
         for event in events:
-            repl.say(log_line(event, width(repl.console)))
+            desk.say(log_line(event, width(desk.console)))
             shown = event.originator_version
-        if not arguments or not repl.context.prompts.is_interactive:
+        if not arguments or not desk.is_interactive:
             return
-        if await repl.meanwhile.pressed(_SECONDS_BETWEEN_LOOKS):
+        if await desk.pressed(_SECONDS_BETWEEN_LOOKS):
             return
 
 
-async def show_context(repl: Repl, arguments: str) -> None:
+async def show_context(desk: Desk, arguments: str) -> None:
     """Print how large the parts of the next request are, or the request."""
-    conversation = repl.context.factory.foreseen(repl.open_conversation.conversation)
+    conversation = desk.factory.foreseen(desk.conversation)
     request = context(conversation, conversation.leaf)
     if arguments == "json":
-        repl.say(json.dumps(request, ensure_ascii=False, indent=2))
+        desk.say(json.dumps(request, ensure_ascii=False, indent=2))
     elif arguments:
         raise InvalidCommandError(
             _("/context takes nothing or json, not {arguments!r}.").format(arguments=arguments)
         )
     else:
-        window = await asyncio.to_thread(repl.context.factory.window_of, conversation.model or "")
+        window = await asyncio.to_thread(desk.factory.window_of, conversation.model or "")
         window = conversation.known_limits.within(window)
         for row in context_rows(conversation, request, window):
-            repl.say(row)
+            desk.say(row)
 
 
 def context_rows(conversation: Conversation, request: JsonObject, window: int) -> list[str]:
@@ -139,13 +125,6 @@ def adding_up(parts: list[int], total: int) -> list[int]:
     return [end - before for before, end in zip([0, *ends], ends, strict=False)]
 
 
-async def copy(repl: Repl, arguments: str) -> None:
-    """Put the last answer, or a code block of it, on the clipboard."""
-    from app.repl import clipboard  # noqa: PLC0415 - only here
-
-    await clipboard.run(repl, arguments)
-
-
-async def stats(repl: Repl, _arguments: str) -> None:
+async def stats(desk: Desk, _arguments: str) -> None:
     """Print tokens and cost."""
-    repl.say(text_of(statistics(recorded(repl)), width(repl.console)))
+    desk.say(text_of(statistics(desk.require_recorded()), width(desk.console)))

@@ -10,7 +10,8 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from app.held_back import ask_about_queue, ask_in_repl, held_back
+from app.held_back import ask_about_queue, held_back
+from app.repl.choices import settle_queue
 from domain import events
 from domain.messages import ToolUseBlock
 from tests import builders as b
@@ -53,7 +54,7 @@ def brought(conversations):
 
 
 def at_the_start(at_hand, typed):
-    """Answer the question that is asked before the REPL begins; return what was shown."""
+    """Answer the question that is asked before the DESK begins; return what was shown."""
     with CliRunner().isolation(f"{typed}\n") as (_out, err, _):
         ask_about_queue(at_hand)
         return err.getvalue().decode().splitlines()
@@ -61,12 +62,15 @@ def at_the_start(at_hand, typed):
 
 def in_the_repl(at_hand, typed):
     said = []
-    repl = SimpleNamespace(
-        open_conversation=at_hand, say=said.append, meanwhile=SimpleNamespace(paused=nullcontext)
+    desk = SimpleNamespace(
+        open_conversation=at_hand,
+        conversation=at_hand.conversation,
+        say=said.append,
+        paused=nullcontext,
     )
     with create_pipe_input() as source, create_app_session(source, DummyOutput()):
         source.send_text(f"{typed}\r")
-        asyncio.run(ask_in_repl(repl))
+        asyncio.run(settle_queue(desk))
     return said
 
 

@@ -11,7 +11,8 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from app.errors import DirectoryGoneError, ForeignDirectoryError
-from app.missing_directory import ask, ask_in_repl, check
+from app.missing_directory import ask, check
+from app.repl.choices import choose_directory
 from domain.conversation import Conversation
 
 
@@ -66,10 +67,10 @@ def at_the_start(gone, typed):
 
 def in_the_repl(gone, typed):
     said = []
-    repl = SimpleNamespace(say=said.append, meanwhile=SimpleNamespace(paused=nullcontext))
+    desk = SimpleNamespace(say=said.append, paused=nullcontext)
     with create_pipe_input() as source, create_app_session(source, DummyOutput()):
         source.send_text(f"{typed}\r")
-        return asyncio.run(ask_in_repl(repl, gone, "/here")), said[0]
+        return asyncio.run(choose_directory(desk, gone, "/here")), said[0]
 
 
 @pytest.mark.parametrize("asking", [at_the_start, in_the_repl])

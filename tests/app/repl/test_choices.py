@@ -15,7 +15,7 @@ from prompt_toolkit.output import DummyOutput
 from app.repl.choices import choose
 
 WORDS = ("send", "drop", "keep")
-REPL = SimpleNamespace(meanwhile=SimpleNamespace(paused=nullcontext))
+DESK = SimpleNamespace(paused=nullcontext)
 
 
 def chosen(typed, *, before=""):
@@ -24,7 +24,7 @@ def chosen(typed, *, before=""):
         if before:
             store_typeahead(source, [*map(KeyPress, before), KeyPress(Keys.ControlM)])
         source.send_text(typed)
-        return asyncio.run(choose(REPL, "Send it?", WORDS, "keep"))
+        return asyncio.run(choose(DESK, "Send it?", WORDS, "keep"))
 
 
 @pytest.mark.parametrize(

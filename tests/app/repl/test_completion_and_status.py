@@ -37,7 +37,9 @@ def offered(here, tmp_path):
         at_hand = conversations.start(begin(str(here)))
         at_hand.record(lambda talk: talk.append_prompt("what is \x1b this"))
         at_hand.record(lambda talk: talk.label(talk.leaf, "start"))
-        completer = PromptCompleter(SimpleNamespace(settings=SimpleNamespace(cwd=str(here))))
+        completer = PromptCompleter(
+            SimpleNamespace(settings=SimpleNamespace(cwd=str(here))), slash.TABLE
+        )
         completer.look_at(at_hand)
 
         def complete(text):

@@ -1,0 +1,44 @@
+"""What a slash command is, and which prompts are one."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from app.repl.desk import Desk
+    from domain.conversation import Conversation
+
+    Choices = Callable[[Conversation | None], Iterable[tuple[str, str]]]
+
+_WORDS_THAT_LEAVE = ("q", "quit", "exit")
+_COMMAND = re.compile(r"/([A-Za-z][\w-]*|\??)(?:\s+(.*))?\s*", re.DOTALL)
+
+
+class Command(NamedTuple):
+    """A command: its name, what it takes, one line of help, and what it does.
+
+    *choices* returns what Tab offers as its argument, each with a word about it.
+    """
+
+    name: str
+    arguments: str
+    help: str
+    run: Callable[[Desk, str], Awaitable[None]]
+    choices: Choices = lambda _conversation: ()
+
+
+def parsed(prompt: str) -> tuple[str, str] | None:
+    """Return name and arguments if *prompt* is a command and not for the model.
+
+    ``/usr/bin is full`` is for the model: a command's name has no second slash.
+    """
+    text = prompt.strip()
+    if text.lower() in _WORDS_THAT_LEAVE:
+        return "quit", ""
+    if text.startswith("!"):
+        return "!", text
+    match = _COMMAND.fullmatch(text)
+    return (match[1].lower(), (match[2] or "").strip()) if match else None
