@@ -32,7 +32,6 @@ def _open_what_is_closed() -> None:
         if nothing != number:
             os.dup2(nothing, number)
             os.close(nothing)
-        os.set_inheritable(number, True)  # noqa: FBT003 - it has no name
         stream = open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)

@@ -22,9 +22,7 @@ def statistics(conversation: Conversation) -> dict[str, object]:
     entries = own_entries(conversation)
     inherited = conversation.origin.originator_version if conversation.origin else 0
     lost = [turn.lost for turn in conversation.turns if turn.originator_version > inherited]
-    leaves = set(conversation.entries) - {
-        parent for parent in conversation.parents.values() if parent
-    }
+    leaves = set(conversation.entries) - set(conversation.parents.values())
     branches = {
         leaf: [e for e in conversation.path(leaf) if e.originator_version > inherited]
         for leaf in sorted(leaves)

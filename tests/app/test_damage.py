@@ -5,7 +5,11 @@ from click.testing import CliRunner
 
 from app.application import Conversations
 from app.cli import leftfold
-from app.damage import quickly_read
+from app.damage import damage, quickly_read
+from app.damage import sentence as sentence_of
+from app.verification import Finding
+from infrastructure.mapper import LOCKED
+from tests import builders as b
 from tests.app.doubles import begin as in_work
 from tests.app.programs import Program
 from tests.app.test_bad_input import begin
@@ -118,3 +122,40 @@ def test_one_log_that_cannot_be_read_does_not_cost_the_others_their_answer(progr
         assert (done.code, str(ids[2]) in done.out) == (0, True)
         assert f"conversation {ids[0]} is damaged: no event of it can be read" in done.err
         assert "leftfold/9" in done.err
+
+
+# -- the sentence ----------------------------------------------------------------------------------
+
+
+def test_a_sentence_names_the_first_place_and_how_many_more_there_are():
+    somewhere = Finding(None, None, 3, "of no place")
+    first = Finding(7, 900, 4, "b\x1b[2Jd\n" + "x" * 999)
+    said = sentence_of(b.ID, [somewhere, first, Finding(1_234, 9, 9, "more")])
+
+    assert f"conversation {b.ID} is damaged: line 7: b␛[2Jd xx" in said
+    assert "xxx… (and 2 more); `leftfold verify" in said
+    assert "\n" not in said
+    assert len(said) < 500
+    assert "is damaged: of no place; `" in sentence_of(b.ID, [somewhere])
+    assert sentence_of(b.ID, []) is None
+
+
+def test_what_is_locked_is_not_called_damaged_unless_something_else_is():
+    locked = [Finding(n, n, n, LOCKED, "event") for n in (2, 3)]
+
+    assert "CIPHER_KEY" in sentence_of(b.ID, locked)
+    assert "damaged" not in sentence_of(b.ID, locked)
+    assert "damaged: line 2: " in sentence_of(b.ID, [*locked, Finding(4, 4, None, "half a line")])
+
+
+def test_a_log_that_takes_too_long_is_not_looked_at(program):
+    conversation_id = begin(program, "hello")
+    log = program.store / f"{conversation_id}.jsonl"
+    log.write_bytes(log.read_bytes().replace(b"hello", b"hallo"))
+    size = log.stat().st_size
+
+    with Conversations({"LEFTFOLD_STORE": str(program.store)}) as conversations:
+        [found] = damage(conversations, conversation_id, most_bytes=size)
+        assert (found.kind, found.line) == ("checksum", 5)
+        assert damage(conversations, conversation_id) == (found,)
+        assert damage(conversations, conversation_id, most_bytes=size - 1) == ()

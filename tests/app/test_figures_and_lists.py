@@ -17,7 +17,7 @@ from app.view.statistics import statistics, text_of
 from domain.compaction import context_tokens
 from domain.projections.context import context
 from domain.projections.outline import outline
-from domain.projections.usage import by_model, own_entries, usage_of
+from domain.projections.usage import added, by_model, own_entries, usage_of
 from tests import builders as b
 from tests.app.programs import Program
 from tests.app.test_bad_input import begin
@@ -64,6 +64,47 @@ def test_a_call_that_no_model_made_belongs_to_none():
     talk = b.conversation(b.user(b.tool_use("t1")), b.result("t1"), b.assistant("Hi."))
 
     assert by_model(own_entries(talk), nothing)[b.MODEL].tool_calls == 0
+
+
+def test_each_leaf_is_a_branch_and_waiting_is_summed_up():
+    talk = b.conversation(
+        b.user("go"), b.assistant("Left?", usage=USED, duration=1.25), b.user("left"),
+        b.moved(2), b.user("right"), b.assistant("Right.", usage=USED, duration=2.0004),
+        b.labelled(2, "fork in the road"),
+    )  # fmt: skip
+    found = statistics(talk)
+
+    branches = {leaf: (used["entries"], used["seconds"]) for leaf, used in found["branches"].items()}  # fmt: skip
+    assert branches == {"3": (3, 1.25), "6": (4, 3.25)}
+    assert (found["leaf"], found["depth"], found["total"]["seconds"]) == (6, 4, 3.25)
+    rows = [line.split("  ")[1] for line in text_of(found).split("\n")[3:]]
+    assert rows == ["total", b.MODEL, "branch ending at 3", "branch ending at 6"]
+    assert "3.3 s" in text_of(found) or "3.2 s" in text_of(found)
+
+
+def test_a_fork_counts_nothing_that_its_parent_spent():
+    spent = [b.user("go"), b.assistant("Done.", usage=USED, duration=9)]
+    ended = [b.turn_ended(lost={"input_tokens": 7}), b.user("on the way")]
+    talk = b.conversation(*spent, *ended, b.forked(4), *spent, b.turn_ended(lost={"input_tokens": 2}))  # fmt: skip
+    found = statistics(talk)
+
+    assert found["total"]["tokens"] == USED | {"input_tokens": 102}
+    [(leaf, branch)] = found["branches"].items()
+    assert (leaf, branch["entries"], branch["seconds"]) == ("7", 2, 9)
+    assert branch["tokens"] == USED
+    assert (found["messages"], found["depth"]) == (5, 5)
+
+
+def test_only_tokens_are_summed_up_whatever_else_a_server_says():
+    more = {
+        "service_tier": "x",
+        "cache_creation": {"a": 1},
+        "output_tokens": "many",
+        "new_tokens": 5,
+    }
+
+    assert added(more | {"input_tokens": 1}, USED) == USED | {"input_tokens": 101}
+    assert added(USED, more) == added(USED, None) == USED
 
 
 @given(st.lists(st.lists(st.text("a汉\u0301 ,", max_size=9), min_size=3, max_size=3), min_size=1))
@@ -116,6 +157,17 @@ def test_the_parts_of_the_context_add_up():
     ]
 
     assert sum(counts[:-1]) == counts[-1] == context_tokens(talk)
+
+
+def test_a_summary_is_counted_once_in_its_own_row():
+    talk = b.conversation(
+        b.user("go"), b.assistant("Done."), b.compacted("words " * 5_000), b.user("Further."),
+    )  # fmt: skip
+    rows = context_rows(talk, context(talk, talk.leaf), 1_000)
+    counts = {row.split()[0]: int(row.split()[1].replace(",", "")) for row in rows[1:5]}
+
+    assert counts["summary"] > 5_000
+    assert counts["messages"] < 100
 
 
 def test_the_first_request_is_foreseen_with_its_instructions_and_tools(tmp_path, monkeypatch):

@@ -78,6 +78,15 @@ def test_a_long_file_is_cut_between_characters_and_the_model_is_told(project, ho
     assert len(text.encode()) < MOST_BYTES + 100
 
 
+@pytest.mark.parametrize(("size", "is_whole"), [(MOST_BYTES, True), (MOST_BYTES + 1, False)])
+def test_a_file_of_just_the_most_bytes_is_whole(project, home, size, is_whole):
+    (project / "AGENTS.md").write_text("x" * size)
+
+    [(_, text)] = found(home, project)
+    assert text.partition("\n")[0] == "x" * MOST_BYTES
+    assert ("Only the first" in text) != is_whole
+
+
 def test_undecodable_bytes_are_replaced_and_a_bom_is_dropped(project, home):
     (project / "AGENTS.md").write_bytes(b"\xef\xbb\xbfuse \xff tabs")
 
@@ -112,7 +121,16 @@ def test_the_prompt_has_our_words_then_each_file_with_its_path_then_what_was_add
     assert system_prompt(str(project), files, replacement="").startswith("The files below")
 
 
-OFFERS = [DEFAULT_TOOLS, READING_TOOLS, TOOL_NAMES, ("read",), ("read", "write"), ("bash",)]
+OFFERS = [
+    DEFAULT_TOOLS,
+    READING_TOOLS,
+    TOOL_NAMES,
+    ("read",),
+    ("read", "write"),
+    ("bash",),
+    ("grep", "read"),
+    ("find",),
+]
 
 
 @pytest.mark.parametrize("offered", OFFERS)
@@ -121,7 +139,9 @@ def test_no_text_names_a_tool_that_is_not_offered(offered):
     told += [json.dumps(tool.definition()) for tool in TOOLS if tool.name in offered]
     # As an English word a name may stand anywhere; as a tool it is used, or no word at all.
     for name in set(TOOL_NAMES) - set(offered):
-        is_told = re.compile(rf"\b(use|with) {name}\b|\b(?:bash|ls)\b(?<=\b{name})(?!-)|`{name}`")
+        is_told = re.compile(
+            rf"\b(use|with|with grep and) {name}\b|\b(?:bash|ls)\b(?<=\b{name})(?!-)|`{name}`"
+        )
         assert not any(map(is_told.search, told)), name
 
 
@@ -143,6 +163,8 @@ def test_what_is_the_same_everywhere_comes_first(project, home):
 BRANCHES = {
     "ref: refs/heads/topic/a-1\n": "git branch topic/a-1",
     "0123456789abcdef0123456789abcdef01234567\n": "git commit 0123456789ab",
+    "0123456789abcdef" * 4 + "\n": "git commit 0123456789ab",
+    "0123456789abcdef\n": "git at no known commit",
     "a secret that is no branch\n": "git at no known commit",
 }
 
@@ -161,6 +183,20 @@ def test_the_day_and_the_branch_are_told_as_they_were_at_the_beginning(project, 
     (root / "HEAD").write_text("ref: refs/heads/other\n")
     assert surroundings(str(project), talk, project) == told
     assert "git branch other" in surroundings(str(project.parent), talk, project)
+
+
+@pytest.mark.parametrize("where", ["{main}/.git/worktrees/topic", "../main/.git/worktrees/topic"])
+def test_a_worktree_tells_its_own_branch(tmp_path, where):
+    main, tree = tmp_path / "main", tmp_path / "tree"
+    (main / ".git" / "worktrees" / "topic").mkdir(parents=True)
+    (main / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (main / ".git" / "worktrees" / "topic" / "HEAD").write_text("ref: refs/heads/topic\n")
+    tree.mkdir()
+    (tree / ".git").write_text(f"gitdir: {where.format(main=main)}\n")
+
+    assert "git branch topic\n" in surroundings(str(tree), started(str(tree)), tree)
+    (tree / ".git").write_bytes(b"gitdir: no\0path\n")
+    assert "git at no known commit\n" in surroundings(str(tree), started(str(tree)), tree)
 
 
 def test_a_head_that_leads_elsewhere_or_blocks_tells_nothing(project):

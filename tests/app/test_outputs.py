@@ -7,11 +7,15 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.application import Conversations
 from app.cli import COMMANDS, leftfold
 from app.outputs import encoded
+from app.view.plain import plain
 from domain.conversation import Conversation
+from domain.text import valid_json
 from tests import builders as b
 from tests.app.in_process import run
 from tests.json_docs import END, KEYS, NESTED, OUTPUTS, PAGE, SCHEMAS, STREAMS, page, schemas
@@ -94,7 +98,7 @@ def check(command, printed):
         for time in _times(value):
             assert time.endswith("Z"), time
         if command != "context":
-            assert encoded(value) == line, "compact, and escaped as everywhere"
+            assert plain(line.decode()) == line.decode(), "nothing in it draws on a terminal"
     return [json.loads(line) for line in lines]
 
 
@@ -237,6 +241,22 @@ def test_a_failure_is_said_on_stderr_and_nothing_else_is_printed(store):
         done = run(command, "ffff-ffff", *name, "--json")
         assert (done.code, done.out) == (1, b"")
         assert "no conversation matches 'ffff-ffff'" in done.complaint
+
+
+JSON = st.recursive(
+    st.none() | st.text(st.characters() | st.sampled_from("\x7f\x9b\ud800\udc0d\u202e\u2028🐍\n")),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from("a\x7f\ud800"), inner),
+    max_leaves=5,
+)
+
+
+@given(JSON)
+def test_what_is_printed_is_one_line_of_the_same_json_that_draws_nothing(value):
+    printed = encoded(value).decode()
+
+    assert json.loads(printed) == valid_json(value)
+    assert plain(printed) == printed
+    assert "\n" not in printed
 
 
 # -- the page and the schemas ----------------------------------------------------------------------

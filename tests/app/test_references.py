@@ -58,6 +58,15 @@ def test_a_name_that_one_conversation_has_names_it_and_ids_win(three):
             references.conversation_id(three, nobody)
 
 
+def test_a_name_is_found_beside_a_log_that_cannot_be_read(three):
+    three.open(THIRD).record(lambda talk: talk.rename("Anna"))
+    broken = three.store.path / f"{FIRST}.jsonl"
+    broken.write_bytes(broken.read_bytes().replace(b"leftfold/1", b"leftfold/9"))
+    (three.store.path / f"{SECOND}.jsonl").write_bytes(b"")
+
+    assert references.conversation_id(three, "Anna") == THIRD
+
+
 @pytest.mark.parametrize(("wanted", "count"), [("0192", 2), ("bbbb", 2), ("019", None)])
 def test_what_matches_several_is_refused_with_some_of_them(three, wanted, count):
     if count is None:
@@ -135,6 +144,15 @@ def talk():
 )
 def test_an_entry_is_a_version_a_label_or_counted_from_the_end_of_the_path(wanted, version):
     assert references.entry_version(talk(), wanted) == version
+
+
+@pytest.mark.parametrize("order", [(1, 3), (3, 1)])
+def test_of_equal_labels_the_one_that_was_given_last_counts(order):
+    talk = conversation(
+        user("one"), user("two"), user("three"), *(labelled(entry, "good") for entry in order)
+    )
+
+    assert references.entry_version(talk, "good") == order[-1]
 
 
 @pytest.mark.parametrize(

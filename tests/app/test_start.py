@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from tests.app.in_process import run as run_here
 from tests.app.programs import MAIN, PATIENCE, ROOT, Program, events, said
 from tests.app.repl.terminal import PROMPT, Person, has
 from tests.server import ScriptedServer, reply
@@ -92,3 +93,9 @@ def test_a_pipe_that_stays_open_beside_a_prompt_is_waited_for_but_not_in_silence
 
     assert process.returncode == 0
     assert out
+
+
+def test_what_is_whole_at_standard_input_is_read_in_silence(home):
+    done = run_here("--offline", "-p", "-", stdin=b"hello")
+
+    assert (done.code, "waiting" in done.err) == (0, False)
