@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from app.turn_limits import TurnLimits
     from domain.conversation import Conversation
     from domain.events import Version
-    from domain.raw_messages import JsonObject
+    from domain.messages import JsonObject
 
 MAX_CUT_OFF_ANSWERS = 2
 """How often in one turn the model may be asked again after an answer that ended in a call."""

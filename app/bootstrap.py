@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from app.compactor import Compactor
     from app.ports import Approver, Model, Screen
     from app.settings import Settings
-    from domain.raw_messages import JsonObject
+    from domain.messages import JsonObject
     from infrastructure.tools.toolbox import Toolbox
 
 PROGRAM, VERSION = "leftfold", "0.1.0"

@@ -516,7 +516,7 @@ def _unknown_calls(conversation: Conversation) -> dict[Version, list[str]]:
     found: dict[Version, list[str]] = {}
     for version, entry in conversation.entries.items():
         if isinstance(entry, MessageAppended):
-            for call in dict.fromkeys(call["id"] for call in entry.said.tool_uses):
+            for call in dict.fromkeys(call["id"] for call in entry.content.tool_uses):
                 if conversation.outcome_of(call, asked_at=version) == OUTCOME_UNKNOWN:
                     found.setdefault(version, []).append(call)
     return found

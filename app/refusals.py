@@ -152,7 +152,7 @@ class Refusals:
         entry = suspected_entry(conversation, request, problem.reason)
         if entry is None:
             return None
-        is_prompt = not conversation.entry(entry).said.tool_results  # type: ignore[attr-defined]
+        is_prompt = not conversation.entry(entry).content.tool_results  # type: ignore[attr-defined]
         place = entry if is_prompt else conversation.parent_of(entry)
         return _(
             "entry {entry} is suspected; go on before it with /tree {place}, or in a copy with "

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from app.ports import Model, Screen
     from domain.conversation import Conversation
     from domain.events import Version
+    from domain.messages import JsonObject
     from domain.projections.summaries import Subject
-    from domain.raw_messages import JsonObject
 
 MAX_REFUSALS = 6
 """How often limits are learned from refusals of one summary."""

@@ -125,9 +125,9 @@ def _results(conversation: Conversation, wanted: set[str]) -> JsonObject:
     results: JsonObject = {}
     for entry in conversation.backwards(conversation.leaf):
         if isinstance(entry, MessageAppended):
-            if entry.said.role == "assistant":
+            if entry.content.role == "assistant":
                 break
-            for result in entry.said.tool_results:
+            for result in entry.content.tool_results:
                 if result["tool_use_id"] in wanted:
                     results.setdefault(result["tool_use_id"], result.get("content"))
     return results

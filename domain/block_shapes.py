@@ -14,7 +14,7 @@ from domain.text import valid_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from domain.raw_messages import Json, JsonObject
+    from domain.messages import Json, JsonObject
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "id": str, "tool_use_id": str, "name": str, "server_name": str, "file_id": str,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from domain.raw_messages import Json, JsonObject
+    from domain.messages import Json, JsonObject
 
 NO_ID = "This call was not run: it has no id. Make it again, with an id of its own."
 SAME_ID = (

@@ -14,7 +14,7 @@ import msgspec
 
 from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
 from domain.projections.context import context, live_entries
-from domain.text import shortened
+from domain.text import decoded, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ def entry_tokens(entry: Entry) -> int:
     match entry:
         case MessageAppended(message=message):
             has_media = b'"base64"' in bytes(message)
-            size = estimate(entry.body) if has_media else len(message) // _BYTES_PER_TOKEN
+            size = estimate(decoded(message)) if has_media else len(message) // _BYTES_PER_TOKEN
             return size + _TOKENS_AROUND
         case Compacted(summary=text) | BranchSummarized(summary=text):
             return estimate(text)
@@ -175,7 +175,7 @@ def _first_kept(entries: Sequence[Entry], keep: int, *, is_open: bool) -> int | 
         entry = entries[index]
         kept += entry_tokens(entry)
         if isinstance(entry, MessageAppended):
-            said = entry.said
+            said = entry.content
             is_open = said.role != "assistant" and (is_open or bool(said.tool_results))
         if kept >= keep and not is_open:
             return index
@@ -185,7 +185,7 @@ def _first_kept(entries: Sequence[Entry], keep: int, *, is_open: bool) -> int | 
 def _is_prompt(entry: Entry) -> bool:
     if not isinstance(entry, MessageAppended):
         return False
-    said = entry.said
+    said = entry.content
     return said.role == "user" and not said.tool_results
 
 
@@ -220,7 +220,7 @@ def _quote(cut: Cut) -> str:
     if cut.turn:
         prompt = cut.turn[0]
         assert isinstance(prompt, MessageAppended)
-        return f"[User] {shortened(prompt.said.text, _LONGEST_QUOTE)}"
+        return f"[User] {shortened(prompt.content.text, _LONGEST_QUOTE)}"
     if cut.previous is None or any(map(_is_prompt, cut.history)):
         return ""
     return cut.previous.summary.partition(_QUOTE_HEADING)[2].partition(_FILES_HEADING)[0].strip()
@@ -235,7 +235,7 @@ def _files(cut: Cut) -> list[str]:
     verbs = {"read": "read", "write": "changed", "edit": "changed"}
     for entry in (*cut.history, *cut.turn):
         if isinstance(entry, MessageAppended):
-            for call in entry.said.tool_uses:
+            for call in entry.content.tool_uses:
                 verb, path = verbs.get(call["name"]), call["input"].get("path")
                 if verb is not None and isinstance(path, str) and "\n" not in path:
                     found[verb, path] = None

@@ -16,7 +16,7 @@ from domain.errors import InvalidCommandError, UnknownCallError, UnknownEntryErr
 from domain.events import Entry, MessageAppended, Version
 from domain.fold import Fold
 from domain.limits import Limits
-from domain.raw_messages import JsonObject, tool_result_message, user_message
+from domain.messages import ToolUseBlock, tool_result_message, user_message
 from domain.seals import NO_KEY, Seals, is_own_directory, is_sealed, sealed
 from domain.text import valid, valid_json
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from domain.messages import ToolUseBlock
+    from domain.messages import JsonObject
 
 THINKING_LEVELS = ("off", "low", "medium", "high", "xhigh", "max")
 
@@ -119,7 +119,7 @@ class Conversation(Fold):
         Their results, which say why, are the context's to make: none can be recorded for them.
         """
         answer = self._newest_answer(self.leaf)
-        blocks = [] if answer is None else answer.said.blocks
+        blocks = [] if answer is None else answer.content.blocks
         return tuple(call for call in calls_of(blocks) if call.fault)
 
     def _newest_calls(self, leaf: Version | None) -> tuple[Version, tuple[ToolUseBlock, ...]]:
@@ -128,18 +128,18 @@ class Conversation(Fold):
         for entry in self.backwards(leaf):
             if not isinstance(entry, MessageAppended):
                 continue
-            said = entry.said
+            said = entry.content
             if said.role == "assistant":
                 calls = [call for call in calls_of(said.blocks) if not call.fault]
-                open_calls = [call.raw for call in calls if call.id not in answered]
-                return entry.originator_version, _typed(open_calls)
+                open_calls = (call for call in calls if call.id not in answered)
+                return entry.originator_version, tuple(ToolUseBlock(c.raw) for c in open_calls)
             answered.update(result["tool_use_id"] for result in said.tool_results)
         return 0, ()
 
     def _newest_answer(self, leaf: Version | None) -> MessageAppended | None:
         """Return the newest assistant message on the path to *leaf*."""
         for entry in self.backwards(leaf):
-            if isinstance(entry, MessageAppended) and entry.said.role == "assistant":
+            if isinstance(entry, MessageAppended) and entry.content.role == "assistant":
                 return entry
         return None
 
@@ -300,7 +300,7 @@ class Conversation(Fold):
         for place in reversed(history.started_tools.get(tool_use_id, [])):
             for version, entry in history.entries.items():
                 is_next = place is not None and history.parents[version] == place
-                if is_next and isinstance(entry, MessageAppended) and entry.said.tool_results:
+                if is_next and isinstance(entry, MessageAppended) and entry.content.tool_results:
                     place = version  # noqa: PLW2901 - the results that came before it
             if any(call.id == tool_use_id for call in self._newest_calls(place)[1]):
                 return place
@@ -606,15 +606,6 @@ class Conversation(Fold):
     def _require_open(self, tool_use_id: str) -> None:
         if all(call.id != tool_use_id for call in self.open_calls()):
             raise UnknownCallError(tool_use_id)
-
-
-def _typed(calls: Sequence[JsonObject]) -> tuple[ToolUseBlock, ...]:
-    """Return *calls*, which may run, typed and validated."""
-    if not calls:
-        return ()
-    from domain.messages import ToolUseBlock  # noqa: PLC0415 - pydantic is not needed to fold
-
-    return tuple(map(ToolUseBlock.model_validate, calls))
 
 
 def _recordable(raw: JsonObject) -> JsonObject:

@@ -1,8 +1,8 @@
 """Every event of a conversation: names, data and defaults. Nothing here decides.
 
-Events are light and frozen (msgspec structs). The bodies that can be large (messages, system
-prompts, tool definitions) stay undecoded JSON until somebody looks: replaying a log costs what
-parsing its structure costs, and a body is validated by pydantic only where it is used.
+Events are light and frozen (msgspec structs). The bodies that can be large (messages, tool
+definitions) stay undecoded JSON until they are read: replaying a log costs what parsing its
+structure costs.
 
 Topics are short stable names. `TOPICS` is closed: only these are ever resolved (design, section 3).
 """
@@ -10,20 +10,18 @@ Topics are short stable names. `TOPICS` is closed: only these are ever resolved 
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003 - msgspec reads the annotations
-from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 from uuid import UUID
 
 import msgspec
 from eventsourcing.domain import CanMutateAggregate
 
-from domain.raw_messages import ROLES, JsonObject, Said, blocks_of
+from domain.messages import ROLES, JsonObject, MessageContent, blocks_of
 from domain.text import decoded
 
 if TYPE_CHECKING:
     from domain.conversation import Conversation
-    from domain.messages import Message
 
 Version: TypeAlias = int
 
@@ -269,48 +267,14 @@ class MessageAppended(Entry, frozen=True, kw_only=True):
     seal: str = ""
 
     @property
-    def role(self) -> str:
-        """Who speaks: user or assistant."""
-        return str(self.body.get("role"))
-
-    @property
-    def body(self) -> JsonObject:
-        """The message as plain JSON, decoded anew at each call: nothing shared to change."""
+    def content(self) -> MessageContent:
+        """Who says what, decoded again at each call: nothing is shared that could be changed."""
         body = decoded(self.message)
-        return body if isinstance(body, dict) else {}
-
-    @property
-    def blocks(self) -> list[Any]:
-        """The message's raw content blocks."""
-        return blocks_of(self.body.get("content"))
-
-    @property
-    def prompt(self) -> str:
-        """What the user typed: the first text of a message, without the files that go with it."""
-        blocks = [raw for raw in self.blocks if isinstance(raw, dict) and raw.get("type") == "text"]
-        return next((raw["text"] for raw in blocks if isinstance(raw.get("text"), str)), "")
-
-    @property
-    def said(self) -> Said:
-        """Who says what, decoded anew at each call, for those who only show or count it."""
-        readable = self._readable()
-        return Said(readable["role"], blocks_of(readable.get("content")))
-
-    @cached_property
-    def view(self) -> Message:
-        """The message, validated, for those who act on it."""
-        from domain.messages import Message  # noqa: PLC0415 - pydantic is not needed to fold
-
-        return Message.model_validate(self._readable())
-
-    def _readable(self) -> JsonObject:
-        """Return the body; where that makes no sense (a hand edit), its bytes as text."""
-        body = self.body
-        if body.get("role") in ROLES:
-            return body
+        if isinstance(body, dict) and (role := body.get("role")) in ROLES:
+            return MessageContent(role, blocks_of(body.get("content")))
         text = bytes(self.message).decode("utf-8", "replace")
         role = "assistant" if self.model else "user"
-        return {"role": role, "content": f"(unreadable: {text})"}
+        return MessageContent(role, blocks_of(f"(unreadable: {text})"), is_readable=False)
 
 
 class SummaryStep(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,159 +1,121 @@
-"""The typed view of messages and their content blocks.
+"""Messages as they are stored and sent: plain JSON, in the form of the Messages API.
 
-A message is stored as plain JSON (`domain.raw_messages`), exactly as it came. The pydantic models
-here check what a program relies on, and keep unknown block types and unknown keys verbatim, so
-that what a newer model sends goes back out as it came. Nothing that only folds, shows or counts
-needs this module, whose models take a sixth of a second to import.
+Blocks are kept exactly as they came, also those of types that are not known here, and go back out
+verbatim. The one reading of a recorded message is `MessageContent`.
 """
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-from domain.raw_messages import (
-    Json,
-    JsonObject,
-    blocks_of,
-    result_text,
-    tool_result_message,
-    user_message,
-)
+Json: TypeAlias = Any
+JsonObject: TypeAlias = dict[str, Any]
 
-__all__ = [
-    "Block",
-    "Json",
-    "JsonObject",
-    "Message",
-    "RedactedThinkingBlock",
-    "Role",
-    "TextBlock",
-    "ThinkingBlock",
-    "ToolResultBlock",
-    "ToolUseBlock",
-    "block",
-    "blocks_of",
-    "tool_result_message",
-    "user_message",
-]
-
-Role: TypeAlias = Literal["user", "assistant"]
+ROLES = ("user", "assistant")
 
 
-class Block(BaseModel):
-    """A content block of any type. Unknown types are instances of this class itself."""
+class ToolUseBlock(NamedTuple):
+    """A call that can be run: its block has an id, the name of a tool, and an input."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    type: str
-
-
-class TextBlock(Block):
-    """Plain text."""
-
-    type: Literal["text"] = "text"
-    text: str
-
-
-class ThinkingBlock(Block):
-    """A model's reasoning. Byte-exact and signed, or the API refuses it (case C2)."""
-
-    type: Literal["thinking"] = "thinking"
-    thinking: str
-    signature: str = ""
-
-
-class RedactedThinkingBlock(Block):
-    """Reasoning that only the model can read."""
-
-    type: Literal["redacted_thinking"] = "redacted_thinking"
-    data: str
-
-
-class ToolUseBlock(Block):
-    """A call of a tool, asked for by the model."""
-
-    type: Literal["tool_use"] = "tool_use"
-    id: str
-    name: str
-    input: JsonObject
-
-
-class ToolResultBlock(Block):
-    """The answer to one call."""
-
-    type: Literal["tool_result"] = "tool_result"
-    tool_use_id: str
-    content: str | list[Json] = ""
-    is_error: bool = False
-
-    # Whatever its content is, it answers the call: a result that did not count as one would be
-    # answered a second time (case A3).
-    @field_validator("content", mode="before")
-    @classmethod
-    def _content(cls, content: Json) -> Json:
-        return content if isinstance(content, str | list) else ""
-
-    @field_validator("is_error", mode="before")
-    @classmethod
-    def _is_error(cls, is_error: Json) -> bool:
-        return is_error is True
+    raw: JsonObject
 
     @property
-    def text(self) -> str:
-        """The result's text; blocks that are not text are named in brackets."""
-        return result_text(self.content)
+    def id(self) -> str:
+        """The id that its result will name."""
+        return str(self.raw["id"])
+
+    @property
+    def name(self) -> str:
+        """The tool."""
+        return str(self.raw["name"])
+
+    @property
+    def input(self) -> JsonObject:
+        """The arguments, as the model wrote them."""
+        arguments: JsonObject = self.raw["input"]
+        return arguments
 
 
-_BLOCK_TYPES: dict[str, type[Block]] = {
-    "text": TextBlock,
-    "thinking": ThinkingBlock,
-    "redacted_thinking": RedactedThinkingBlock,
-    "tool_use": ToolUseBlock,
-    "tool_result": ToolResultBlock,
-}
+class MessageContent(NamedTuple):
+    """Who speaks (user or assistant), and the blocks of what is said, raw.
 
-
-def block(raw: Json) -> Block:
-    """Return the typed view of one raw content block.
-
-    A block of an unknown type, or one that does not have the shape of its type (a hand-edited
-    log), becomes a plain `Block` that still carries everything.
+    A block without the shape of its type is neither a text nor a call nor a result. A message that
+    makes no sense (a hand edit) is not readable: its bytes stand as a text in its place.
     """
-    if not isinstance(raw, dict):
-        return Block(type="unreadable", value=raw)  # type: ignore[call-arg]
-    kind = raw.get("type")
-    try:
-        return _BLOCK_TYPES.get(str(kind), Block).model_validate(raw)
-    except ValidationError:
-        return Block.model_validate({**raw, "type": str(kind)})
 
+    role: str
+    blocks: list[Json]
+    is_readable: bool = True
 
-class Message(BaseModel):
-    """One message: who speaks, and the blocks of what is said."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    role: Role
-    content: tuple[Block, ...] = Field(default=())
-
-    @field_validator("content", mode="before")
-    @classmethod
-    def _typed_blocks(cls, content: Json) -> tuple[Block, ...]:
-        return tuple(block(raw) for raw in blocks_of(content))
+    @property
+    def texts(self) -> list[str]:
+        """The text blocks, in order."""
+        texts = []
+        for raw in self.blocks:
+            match raw:
+                case {"type": "text", "text": str(text)}:
+                    texts.append(text)
+        return texts
 
     @property
     def text(self) -> str:
         """The text blocks, joined by line breaks."""
-        return "\n".join(part.text for part in self.content if isinstance(part, TextBlock))
+        return "\n".join(self.texts)
 
     @property
-    def tool_uses(self) -> tuple[ToolUseBlock, ...]:
+    def prompt(self) -> str:
+        """What the user typed: the first text, without the files that go with it."""
+        return next(iter(self.texts), "")
+
+    @property
+    def tool_uses(self) -> list[JsonObject]:
         """The calls that this message asks for, in order."""
-        return tuple(part for part in self.content if isinstance(part, ToolUseBlock))
+        calls = []
+        for raw in self.blocks:
+            match raw:
+                case {"type": "tool_use", "id": str(), "name": str(), "input": dict()}:
+                    calls.append(raw)
+        return calls
 
     @property
-    def tool_results(self) -> tuple[ToolResultBlock, ...]:
+    def tool_results(self) -> list[JsonObject]:
         """The results that this message carries, in order."""
-        return tuple(part for part in self.content if isinstance(part, ToolResultBlock))
+        results = []
+        for raw in self.blocks:
+            match raw:
+                case {"type": "tool_result", "tool_use_id": str()}:
+                    results.append(raw)
+        return results
+
+
+def blocks_of(content: Json) -> list[Json]:
+    """Return *content*, which the API allows to be a string, as a list of raw blocks."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return list(content) if isinstance(content, list | tuple) else []
+
+
+def result_text(content: Json) -> str:
+    """Return the text of a result's *content*; blocks that are not text are named in brackets."""
+    if isinstance(content, str):
+        return content
+    parts = [part for part in blocks_of(content) if isinstance(part, dict)]
+    return "\n".join(str(part.get("text", f"[{part.get('type')}]")) for part in parts)
+
+
+def user_message(text: str, attachments: Iterable[JsonObject] = ()) -> JsonObject:
+    """Return the raw message in which a user says *text*; *attachments* are blocks after it."""
+    return {"role": "user", "content": [{"type": "text", "text": text}, *attachments]}
+
+
+def tool_result_message(
+    tool_use_id: str, content: str | list[JsonObject], *, is_error: bool
+) -> JsonObject:
+    """Return the raw message that answers one tool call."""
+    result: JsonObject = {"type": "tool_result", "tool_use_id": tool_use_id, "content": content}
+    if is_error:
+        result["is_error"] = True
+    return {"role": "user", "content": [result]}

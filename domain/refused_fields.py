@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from domain.raw_messages import JsonObject
+    from domain.messages import JsonObject
 
 _NO_FIELDS = frozenset({"messages", "model", "max_tokens"})
 """What is refused of these is content, another model's name, a limit."""

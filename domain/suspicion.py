@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from domain.conversation import Conversation
     from domain.events import Version
-    from domain.raw_messages import Json, JsonObject
+    from domain.messages import Json, JsonObject
 
 _IMAGE = (
     r"image|picture|photo|\bvision|multi-?modal|modalit|pixel|mmproj|\bpng|jpe?g|webp|\bgif"
@@ -90,7 +90,7 @@ def suspected_entry(conversation: Conversation, request: JsonObject, words: str)
     for entry in conversation.backwards(conversation.leaf):
         if not isinstance(entry, MessageAppended):
             continue
-        if place is None and entry.said.role == "user":
+        if place is None and entry.content.role == "user":
             return entry.originator_version
         if any(_is_same(raw, place) for raw in _blocks(entry)):
             return entry.originator_version
@@ -159,7 +159,7 @@ def _data(raw: JsonObject) -> Any:
 
 def _blocks(entry: MessageAppended) -> Iterator[JsonObject]:
     """Yield the blocks of *entry*, and after each result those that it holds."""
-    for raw in entry.said.blocks:
+    for raw in entry.content.blocks:
         if isinstance(raw, dict):
             yield raw
             inner: Json = raw.get("content") if raw.get("type") == "tool_result" else None

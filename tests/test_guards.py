@@ -157,7 +157,7 @@ def test_showing_the_end_decodes_what_is_shown(app, folder, bodies):
     talk = app.get(workload.fill(folder, 300))
     bodies.clear()
 
-    shown = [entry.view for entry in talk.path(talk.leaf)[-20:]]
+    shown = [entry.content for entry in talk.path(talk.leaf)[-20:]]
 
     assert len(shown) == bodies["decoded"] == 20
 

@@ -17,7 +17,7 @@ from app.view.plain import plain
 from domain.canonical import canonical, digest
 
 if TYPE_CHECKING:
-    from domain.raw_messages import JsonObject
+    from domain.messages import JsonObject
 
 
 @click.command("context")

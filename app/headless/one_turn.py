@@ -108,7 +108,7 @@ class StreamJSONScreen(SilentScreen):
     def tool_started(self, call: ToolUseBlock, summary: str) -> None:
         """Print which call begins."""
         self._print_results()
-        happened(happenings.ToolStarted(call.model_dump(), summary))
+        happened(happenings.ToolStarted(call.raw, summary))
 
     def tool_printed(self, call: ToolUseBlock, text: str) -> None:
         """Print what a running tool printed."""
@@ -129,7 +129,7 @@ class StreamJSONScreen(SilentScreen):
             return
         for entry in reversed(list(conversation.since(self._seen + 1))):
             if isinstance(entry, MessageAppended):
-                for found in entry.said.tool_results:
+                for found in entry.content.tool_results:
                     happened(_tool_result(found))
         self._seen = conversation.version
 
@@ -203,7 +203,7 @@ def result_of(conversation: Conversation, since: int) -> happenings.Result:
     answers = [
         entry
         for entry in conversation.since(since)
-        if isinstance(entry, MessageAppended) and entry.said.role == "assistant"
+        if isinstance(entry, MessageAppended) and entry.content.role == "assistant"
     ]
     end = conversation.last_turn
     if end is not None and end.originator_version < since:
@@ -213,7 +213,7 @@ def result_of(conversation: Conversation, since: int) -> happenings.Result:
         id=conversation.id,
         version=conversation.version,
         outcome=_outcome(end.outcome if end else "interrupted"),
-        text=answers[0].said.text if answers else "",
+        text=answers[0].content.text if answers else "",
         stop_reason=answers[0].stop_reason if answers else None,
         usage=total(conversation, since=since),
         error=Problem(failed.type, failed.message) if failed else UNSET,

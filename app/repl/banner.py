@@ -105,7 +105,8 @@ def _unfinished(conversation: Conversation) -> Iterator[str]:
     leaf = None if conversation.leaf is None else conversation.entry(conversation.leaf)
     if not isinstance(leaf, MessageAppended):
         return
-    if leaf.role == "user" and conversation.last_turn is None and not conversation.open_calls():
+    role = leaf.content.role
+    if role == "user" and conversation.last_turn is None and not conversation.open_calls():
         yield _("The last turn was cut off before its answer")
-    elif leaf.role == "assistant" and leaf.stop_reason in ("interrupted", "failed"):
+    elif role == "assistant" and leaf.stop_reason in ("interrupted", "failed"):
         yield _("The last answer was cut off")

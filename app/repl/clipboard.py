@@ -73,10 +73,10 @@ async def run(desk: Desk, arguments: str) -> None:
 def last_answer(conversation: Conversation) -> str:
     """Return the last answer with words in it, as it is shown; nothing if there is none."""
     for entry in conversation.backwards(conversation.leaf):
-        if isinstance(entry, MessageAppended) and entry.said.role == "assistant":
+        if isinstance(entry, MessageAppended) and entry.content.role == "assistant":
             texts = [
                 str(block["text"])
-                for block in entry.said.blocks
+                for block in entry.content.blocks
                 if isinstance(block, dict) and block.get("type") == "text"
             ]
             if text := plain("\n\n".join(texts)).strip("\n"):

@@ -267,10 +267,9 @@ class Repl:
                 raise
             return False
         text = valid(prompt)
-        return any(
-            isinstance(entry, MessageAppended) and (entry.role, entry.prompt) == ("user", text)
-            for entry in (conversation.since(since + 1) if conversation else ())
-        )
+        entries = conversation.since(since + 1) if conversation else ()
+        contents = (entry.content for entry in entries if isinstance(entry, MessageAppended))
+        return any((content.role, content.prompt) == ("user", text) for content in contents)
 
     # -- errors and signals --------------------------------------------------------------------
 

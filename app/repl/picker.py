@@ -140,11 +140,11 @@ class Picker:
         lines = []
         for event in self._conversations.events_of(conversation_id, since=since):
             match event:
-                case MessageAppended() if event.said.text:
-                    mark = "›" if event.said.role == "user" else " "
-                    lines.append(f"{mark} {one_line(event.prompt, _PREVIEW_WIDTH)}")
+                case MessageAppended() if event.content.text:
+                    mark = "›" if event.content.role == "user" else " "
+                    lines.append(f"{mark} {one_line(event.content.prompt, _PREVIEW_WIDTH)}")
                 case MessageAppended():
-                    calls = ", ".join(call["name"] for call in event.said.tool_uses)
+                    calls = ", ".join(call["name"] for call in event.content.tool_uses)
                     lines += [f"● {plain(calls)}"] if calls else []
                 case NoteAppended(content=content):
                     lines.append(f"✎ {one_line(content, _PREVIEW_WIDTH)}")

@@ -127,10 +127,10 @@ async def _go_to(desk: Desk, version: Version, how: str) -> None:
     conversation = desk.require_recorded()
     target: Version | None = version
     entry = conversation.entries[version]
-    if isinstance(entry, MessageAppended) and entry.said.role == "user" and entry.said.text:
+    if isinstance(entry, MessageAppended) and entry.content.role == "user" and entry.content.text:
         # An earlier prompt is edited: its sibling will hang from the same parent.
         target = conversation.parents[version]
-        desk.offer(entry.prompt)
+        desk.offer(entry.content.prompt)
     word, focus = how.partition(" ")[::2]
     if word == "summary":
         await _leave_branch(desk, conversation, target, focus)

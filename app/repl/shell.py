@@ -33,7 +33,9 @@ async def run(desk: Desk, typed: str) -> None:
     factory, screen = desk.factory, desk.screen
     factory.hold(desk.open_conversation.id)
     conversation = desk.conversation
-    call = ToolUseBlock(id=f"shell-{conversation.version}", name="bash", input={"command": line})
+    call = ToolUseBlock(
+        {"id": f"shell-{conversation.version}", "name": "bash", "input": {"command": line}}
+    )
     context = ToolContext(
         cwd=Path(bootstrap.working_directory(conversation, factory.settings.cwd)),
         side_files=factory.settings.home / "outputs" / str(conversation.id),

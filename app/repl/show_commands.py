@@ -15,13 +15,13 @@ from app.view.statistics import statistics, text_of
 from domain.compaction import context_tokens, entry_tokens, estimate
 from domain.errors import InvalidCommandError
 from domain.events import BranchSummarized, Compacted, MessageAppended, NoteAppended
+from domain.messages import result_text
 from domain.projections.context import context, live_entries
-from domain.raw_messages import result_text
 
 if TYPE_CHECKING:
     from app.repl.desk import Desk
     from domain.conversation import Conversation
-    from domain.raw_messages import Json, JsonObject
+    from domain.messages import Json, JsonObject
 
 _EVENTS_SHOWN = 20
 _SECONDS_BETWEEN_LOOKS = 0.3
@@ -33,13 +33,13 @@ async def show(desk: Desk, arguments: str) -> None:
     if arguments:
         version = entry_version(conversation, arguments)
     else:
-        results = [e for e in conversation.messages() if e.said.tool_results]
+        results = [e for e in conversation.messages() if e.content.tool_results]
         if not results:
             raise InvalidCommandError(_("No tool has run on this path yet."))
         version = results[-1].originator_version
     match conversation.entries[version]:
         case MessageAppended() as entry:
-            for raw in entry.said.blocks:
+            for raw in entry.content.blocks:
                 desk.say(_whole(raw) or json.dumps(raw, ensure_ascii=False, indent=2))
         case Compacted(summary=text) | BranchSummarized(summary=text) | NoteAppended(content=text):
             desk.say(text)

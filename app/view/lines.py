@@ -9,7 +9,7 @@ from app.i18n import _
 from app.outputs import state_of
 from app.view.plain import cells, fitted, plain
 from domain.events import MessageAppended, Unrecognised
-from domain.raw_messages import result_text
+from domain.messages import result_text
 
 if TYPE_CHECKING:
     from domain.events import Event
@@ -44,7 +44,7 @@ def _gist(event: Event) -> str:
         case Unrecognised(reason=reason):
             return f"({reason})"
         case MessageAppended():
-            said = event.said
+            said = event.content
             calls = [
                 f"{call['name']} {json.dumps(call['input'], ensure_ascii=False)}"
                 for call in said.tool_uses

@@ -49,8 +49,10 @@ def row(events: Sequence[Event]) -> Row:
                 model = value
             case Archived(archived=flag):
                 archived = flag
-            case MessageAppended() if not prompt and event.role == "user":
-                prompt = " ".join(event.prompt.split())
+            case MessageAppended() if not prompt:
+                content = event.content
+                if content.role == "user" and content.is_readable:
+                    prompt = " ".join(content.prompt.split())
     return Row(
         id=last.originator_id,
         events=last.originator_version,

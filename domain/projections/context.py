@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from domain.conversation import Conversation
     from domain.events import Version
-    from domain.raw_messages import JsonObject
+    from domain.messages import JsonObject
 
 PROJECTION = "p2"
 """The version of this projection: requests of logs written under another one may differ."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from domain.images import HEADER_BYTES, identify
 
 if TYPE_CHECKING:
-    from domain.raw_messages import JsonObject
+    from domain.messages import JsonObject
 
 MAX_IMAGE_BYTES = 5 * 1024 * 1024
 """Of one image, as base64."""

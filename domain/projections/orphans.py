@@ -29,7 +29,7 @@ def orphans(conversation: Conversation, leaf: Version | None) -> list[str]:
     for entry in islice(live_backwards(conversation, leaf), MOST_ENTRIES):
         if not isinstance(entry, MessageAppended):
             continue
-        said = entry.said
+        said = entry.content
         if said.role == "user":
             waiting += [result["tool_use_id"] for result in reversed(said.tool_results)]
         elif said.blocks:

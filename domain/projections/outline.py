@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from domain import tree
 from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
+from domain.messages import result_text
 from domain.projections.context import live_entries
-from domain.raw_messages import result_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +84,7 @@ def _gist(entry: Entry) -> tuple[str, str]:
 
 def _message_gist(entry: MessageAppended) -> tuple[str, str]:
     texts: list[str] = []
-    kind, blocks = entry.said
+    kind, blocks, _ = entry.content
     for raw in blocks:
         match raw:
             case {"type": "text", "text": str()} if kind == "user" and texts:

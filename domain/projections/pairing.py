@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from domain.calls import Call
     from domain.conversation import Conversation
     from domain.events import Entry, Version
+    from domain.messages import JsonObject
     from domain.projections.parts import Part
-    from domain.raw_messages import JsonObject
 
 LOST = "(A message is missing here: this part of the conversation was lost.)"
 CONTINUE = "(Continue.)"

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from domain.block_shapes import in_shape, misshapen, of_call
 from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
-from domain.raw_messages import blocks_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from domain.conversation import Conversation
     from domain.events import Version
+    from domain.messages import JsonObject
     from domain.projections.media import Media
-    from domain.raw_messages import JsonObject
 
 INTERRUPTED = "(Your previous answer was interrupted before it was finished.)"
 NO_OUTPUT = "(no output)"
@@ -67,15 +66,15 @@ class Parts:
                 return []
 
     def _message_parts(self, entry: MessageAppended) -> list[Part]:
-        body, version, conversation = entry.body, entry.originator_version, self._conversation
+        version, conversation = entry.originator_version, self._conversation
+        role, blocks, is_readable = entry.content
+        if not is_readable:
+            return []
         withheld = self._withheld.get(version, [])
-        blocks = [raw for raw in blocks_of(body.get("content")) if isinstance(raw, dict)]
-        role = body.get("role")
+        blocks = [raw for raw in blocks if isinstance(raw, dict)]
         if role == "user":
             said = [block for raw in blocks if (block := self._of_user(raw, withheld))]
             return [Part("user", said, version)]
-        if role != "assistant":
-            return []
         same_model = entry.model is not None and entry.model == conversation.model
         left_out = misshapen(blocks)
         said = [

@@ -17,8 +17,8 @@ from domain.compaction import Cut, cut_at, written_by_model
 from domain.errors import UnknownEntryError
 from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
 from domain.limits import Room
+from domain.messages import result_text
 from domain.projections.context import live_entries, may_think, paired, request_body
-from domain.raw_messages import result_text
 from domain.text import shortened
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from domain.conversation import Conversation
     from domain.events import SummaryRequests, Version
-    from domain.raw_messages import Json, JsonObject
+    from domain.messages import Json, JsonObject
 
 _LONGEST_RESULT = 2_000
 _WORDS_AROUND = 700
@@ -74,7 +74,7 @@ class Subject(NamedTuple):
     @classmethod
     def of_branch(cls, left: Sequence[Entry]) -> Subject:
         """Return the subject of a summary of the entries that are *left*."""
-        said = (entry.prompt for entry in left if isinstance(entry, MessageAppended))
+        said = (entry.content.prompt for entry in left if isinstance(entry, MessageAppended))
         words = " ".join(next(filter(str.strip, said), "").split())
         return cls(tuple(left), since=words[:_BEGINNING])
 
@@ -234,7 +234,7 @@ def _pieces(entries: Sequence[Entry], tokens: int) -> Iterator[str]:
 def _as_text(entry: Entry) -> str:
     match entry:
         case MessageAppended():
-            role, blocks = entry.said
+            role, blocks, _ = entry.content
             who = "[Assistant]" if role == "assistant" else "[User]"
             return "\n".join(line for raw in blocks if (line := _block_as_text(who, raw)))
         case BranchSummarized(summary=summary):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from domain.calls import calls_of
 from domain.events import BranchSummarized, Compacted, MessageAppended, NoteAppended
-from domain.raw_messages import result_text
+from domain.messages import result_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from domain.conversation import Conversation
     from domain.events import Entry, Version
     from domain.history import Gap
-    from domain.raw_messages import JsonObject
+    from domain.messages import JsonObject
 
 Kind: TypeAlias = Literal[
     "user", "assistant", "thinking", "tool_use", "tool_result", "summary", "note", "gap", "other"
@@ -105,7 +105,7 @@ def _items(entry: Entry) -> Iterator[Item]:
     version, time = entry.originator_version, entry.timestamp
     match entry:
         case MessageAppended():
-            role, blocks = entry.said
+            role, blocks, _ = entry.content
             faults = {id(call.raw): call.fault for call in calls_of(blocks) if call.fault}
             for raw in blocks:
                 block = raw if isinstance(raw, dict) else {"type": "unreadable", "value": raw}

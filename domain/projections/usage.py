@@ -91,7 +91,7 @@ def usage_of(entries: Iterable[Entry], cost: Cost, *, lost: Iterable[JsonObject]
             unpriced |= price is None
             dollars = price if dollars is None else dollars + (price or 0)
         if isinstance(entry, MessageAppended):
-            said = entry.said
+            said = entry.content
             answers += said.role == "assistant"
             seconds += entry.duration or 0
             calls += len(said.tool_uses)
@@ -108,7 +108,7 @@ def by_model(entries: Iterable[Entry], cost: Cost) -> dict[str, Usage]:
     for entry in entries:
         model = _model(entry) or "unknown"
         if isinstance(entry, MessageAppended):
-            said = entry.said
+            said = entry.content
             if said.role == "assistant":
                 callers |= {call["id"]: model for call in said.tool_uses}
             else:

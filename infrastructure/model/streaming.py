@@ -19,7 +19,7 @@ from infrastructure.model.failures import refusal, words_of
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Iterator
 
-    from domain.raw_messages import JsonObject
+    from domain.messages import JsonObject
 
     T = TypeVar("T")
 

@@ -13,6 +13,7 @@ from domain.canonical import canonical
 from domain.conversation import NEVER_STARTED
 from domain.errors import InvalidCommandError
 from domain.events import MessageAppended, ToolStarted, TurnEnded
+from domain.messages import result_text
 from domain.projections.pairing import CONTINUE
 from infrastructure.tools import ToolOutput
 from infrastructure.tools.tool import Plan
@@ -27,11 +28,15 @@ def topics(conversations, talk):
 
 
 def said(talk):
-    return [(message.view.role, message.view.text) for message in talk.messages()]
+    return [(message.content.role, message.content.text) for message in talk.messages()]
 
 
 def results(talk):
-    return [result.text for message in talk.messages() for result in message.view.tool_results]
+    return [
+        result_text(result["content"])
+        for message in talk.messages()
+        for result in message.content.tool_results
+    ]
 
 
 def test_a_turn_with_a_tool_is_recorded_step_by_step(conversations, tmp_path):
@@ -68,7 +73,7 @@ def test_every_request_is_rebuilt_byte_for_byte_from_the_log(conversations, tmp_
         desk = Desk(conversations, server, tmp_path)
         asyncio.run(desk.say("go", "and again"))
 
-    answers = [m for m in desk.talk.messages() if m.view.role == "assistant"]
+    answers = [m for m in desk.talk.messages() if m.content.role == "assistant"]
     rebuilt = [request_for(conversations, desk.talk, m.originator_version) for m in answers]
     assert len(answers) == len(server.requests) == 3
     for request, received in zip(rebuilt, server.requests, strict=True):
@@ -224,7 +229,7 @@ def test_an_interruption_while_a_tool_runs_kills_it_and_the_next_turn_works(
         assert asyncio.run(desk.say("hello")) == "done"
 
     assert results(desk.talk) == ["begun\n" + STOPPED]
-    assert desk.talk.messages()[2].view.tool_results[0].is_error
+    assert desk.talk.messages()[2].content.tool_results[0]["is_error"]
 
 
 def test_an_interruption_at_the_question_never_starts_the_tool(conversations, tmp_path):
@@ -466,7 +471,7 @@ def test_the_turns_end_says_what_it_spent(conversations, tmp_path):
 
     ends = [e for e in conversations.events_of(desk.talk.id) if isinstance(e, TurnEnded)]
     assert [end.spent for end in ends] == [usage, usage]
-    answer = [e for e in desk.talk.messages() if e.view.role == "assistant"][0]
+    answer = [e for e in desk.talk.messages() if e.content.role == "assistant"][0]
     assert isinstance(answer, MessageAppended)
     assert answer.usage["output_tokens"] == 5
 

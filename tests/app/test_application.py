@@ -114,8 +114,8 @@ def test_a_fork_of_all_of_it_stands_where_its_parent_stands(conversations):
     talk = conversations.get(child)
     assert talk.leaf == parent.conversation.leaf
     assert talk.origin.source_version == parent.conversation.version
-    assert [m.view.text for m in talk.messages()] == [
-        m.view.text for m in parent.conversation.messages()
+    assert [m.content.text for m in talk.messages()] == [
+        m.content.text for m in parent.conversation.messages()
     ]
 
 
@@ -125,7 +125,7 @@ def test_parent_and_fork_go_on_each_for_itself(conversations):
 
     say(child, "left")
     say(parent, "right")
-    texts = [[m.view.text for m in each.conversation.messages()] for each in (parent, child)]
+    texts = [[m.content.text for m in each.conversation.messages()] for each in (parent, child)]
     assert texts == [
         ["one", "You said one.", "right", "You said right."],
         ["one", "You said one.", "left", "You said left."],
@@ -152,11 +152,11 @@ def test_of_two_writers_the_second_is_told_and_nothing_is_lost(conversations):
     say(one, "first")
     with pytest.raises(ChangedElsewhereError, match="another program"):
         two.record(lambda talk: talk.append_prompt("second"))
-    said = [m.view.text for m in two.conversation.messages()]
+    said = [m.content.text for m in two.conversation.messages()]
     assert said == ["hello", "You said hello.", "first", "You said first."]
 
     say(two, "second")
-    assert [m.view.text for m in conversations.get(one.id).messages()] == [
+    assert [m.content.text for m in conversations.get(one.id).messages()] == [
         *said,
         "second",
         "You said second.",
@@ -233,7 +233,7 @@ def test_with_cipher_or_compressor_the_log_holds_no_plain_text_and_all_else_is_t
     assert log.with_name(f"{child}.jsonl").read_bytes().splitlines()[1:3] == lines[1:3]
     with Conversations(environment) as conversations:
         talk = conversations.get(at_hand.id)
-        assert [m.view.text for m in talk.messages()] == [
+        assert [m.content.text for m in talk.messages()] == [
             "a secret word",
             "You said a secret word.",
         ]
@@ -253,7 +253,7 @@ def test_one_damaged_ciphertext_costs_one_event_and_a_wrong_key_is_told(home):
 
     with Conversations(environment) as conversations:
         talk = conversations.get(at_hand.id)
-        assert [message.view.text for message in talk.messages()] == ["You said a secret word."]
+        assert [message.content.text for message in talk.messages()] == ["You said a secret word."]
         assert [event.reason for event in talk.unrecognised] == [LOCKED]
     other = {**environment, "CIPHER_KEY": AESCipher.create_key(16)}
     with (

@@ -9,16 +9,19 @@ from app.ports import UNASKED, Approval
 from domain.answer import Answer
 from domain.conversation import NEVER_STARTED
 from domain.events import ApprovalDecided, PromptWithdrawn
+from domain.messages import result_text
 from tests.app.doubles import Desk, Judge
 from tests.server import ScriptedServer, call, reply
 
 
 def texts(talk):
-    return [m.view.text for m in talk.messages() if m.view.text]
+    return [m.content.text for m in talk.messages() if m.content.text]
 
 
 def results(talk):
-    return [result.text for m in talk.messages() for result in m.view.tool_results]
+    return [
+        result_text(result["content"]) for m in talk.messages() for result in m.content.tool_results
+    ]
 
 
 def reopened(desk, conversations, server, tmp_path, **options):
@@ -239,7 +242,7 @@ def test_nobody_is_asked_about_a_call_that_cannot_work(conversations, tmp_path, 
         asyncio.run(desk.say("go"))
 
     assert desk.approver.asked == []
-    assert desk.talk.messages()[2].view.tool_results[0].is_error
+    assert desk.talk.messages()[2].content.tool_results[0]["is_error"]
 
 
 @pytest.mark.parametrize(

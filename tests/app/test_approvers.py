@@ -11,6 +11,7 @@ from app.headless.stream_json import ProgramApprover, _RefusedError
 from app.ports import UNASKED, Approval, Proposal
 from domain.events import ApprovalDecided
 from domain.messages import ToolUseBlock
+from tests import builders as b
 from tests.app.doubles import Desk
 from tests.server import ScriptedServer, call, reply
 
@@ -22,7 +23,7 @@ NEAR_WORDS = st.sampled_from(
 
 
 def use(name="bash", **arguments):
-    return ToolUseBlock(id="toolu_1", name=name, input=arguments)
+    return ToolUseBlock(b.tool_use("toolu_1", name, **arguments))
 
 
 RM = use(command="rm x")

@@ -59,7 +59,7 @@ def test_an_answer_hangs_from_what_it_answers(conversations, tmp_path, meanwhile
         assert asyncio.run(desk.say("hello")) == "done"
         assert asyncio.run(desk.say("and?")) == "done"
 
-    texts = [m.view.text for m in conversations.get(desk.talk.id).messages()]
+    texts = [m.content.text for m in conversations.get(desk.talk.id).messages()]
     assert texts == ["hello", "Hello.", "and?", "Yes."]
     assert is_clean(conversations, desk)
 
@@ -84,7 +84,7 @@ def test_a_result_hangs_from_its_call(conversations, tmp_path, meanwhile):
 
     [result] = server.requests[1].json["messages"][-1]["content"]
     assert result["content"] == "one\n"
-    assert [m.view.text for m in conversations.get(desk.talk.id).messages()][-1] == "Done."
+    assert [m.content.text for m in conversations.get(desk.talk.id).messages()][-1] == "Done."
     assert is_clean(conversations, desk)
 
 
@@ -143,5 +143,5 @@ def test_results_of_one_answer_stay_together_when_the_leaf_is_moved():
     talk.append_tool_result("b", "2")
 
     assert talk.open_calls() == ()
-    assert [m.role for m in talk.messages()] == ["user", "assistant", "user", "user"]
+    assert [m.content.role for m in talk.messages()] == ["user", "assistant", "user", "user"]
     assert sum(isinstance(event, ToolStarted) for event in talk.pending_events) == 2

@@ -27,7 +27,7 @@ def say(desk, *prompts):
     return [
         result["content"]
         for message in desk.talk.messages()
-        for result in message.said.tool_results
+        for result in message.content.tool_results
     ]
 
 

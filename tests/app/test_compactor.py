@@ -221,7 +221,9 @@ def test_what_is_typed_while_room_is_made_belongs_to_the_turn(desk, conversation
 
     assert asyncio.run(desk.say("Note number 3")) == "done"
 
-    said = [message.view.text for message in desk.talk.messages() if message.view.role == "user"]
+    said = [
+        message.content.text for message in desk.talk.messages() if message.content.role == "user"
+    ]
     assert said[-3:] == ["Note number 3", "and this", "and that"]
     assert desk.talk.queue == {}
     assert ends() == before + 1
@@ -243,7 +245,7 @@ def test_stopping_while_room_is_made_leaves_what_was_typed_in_the_queue(desk):
     assert asyncio.run(session()) == "interrupted"
     assert list(desk.talk.queue.values()) == ["not yet"]
     assert compactions(desk.talk) == []
-    assert "Noted 3." in desk.talk.messages()[-1].view.text
+    assert "Noted 3." in desk.talk.messages()[-1].content.text
 
 
 def test_what_a_refused_summary_has_spent_is_in_the_turns_end(desk):

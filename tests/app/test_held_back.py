@@ -125,5 +125,5 @@ def test_of_what_a_log_always_allows_the_first_are_named_each_once(tools, more):
 def test_an_always_of_a_log_allows_nothing_and_is_named_as_it_was_said():
     talk = foreign(*CALLS, b.approved("a", "always", command="ls"))
 
-    assert not talk.is_allowed(ToolUseBlock(id="a", name="bash", input={"command": "ls"}))
+    assert not talk.is_allowed(ToolUseBlock(b.tool_use("a", command="ls")))
     assert next(held_back(talk)).endswith(": ls")

@@ -8,6 +8,7 @@ import pytest
 from app.application import Conversations
 from app.turn_limits import MAX_REPEATED_ROUNDS, TurnLimits
 from domain.events import Compacted
+from domain.messages import result_text
 from tests.app.doubles import Desk, Judge
 from tests.server import ScriptedServer, call, refuse, reply, thinking
 
@@ -31,7 +32,11 @@ def run(conversations, tmp_path, steps, *prompts, **options):
 
 
 def results(desk):
-    return [result.text for message in desk.talk.messages() for result in message.view.tool_results]
+    return [
+        result_text(result["content"])
+        for message in desk.talk.messages()
+        for result in message.content.tool_results
+    ]
 
 
 def error(desk):

@@ -242,7 +242,7 @@ def test_a_damaged_conversation_can_be_talked_in(log, report, damage):
         [conversation_id] = conversations.ids()
         at_hand = conversations.open(conversation_id)
         ask(at_hand, "delta")
-        texts = [message.view.text for message in at_hand.conversation.messages()]
+        texts = [message.content.text for message in at_hand.conversation.messages()]
 
     assert texts[-2:] == ["delta", "You said delta."]
     assert log.read_bytes().startswith(before)

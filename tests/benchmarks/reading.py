@@ -37,7 +37,7 @@ class Logs:
 
 def last_shown(talk):
     messages = (e for e in talk.backwards(talk.leaf) if isinstance(e, MessageAppended))
-    return [entry.view for entry in islice(messages, SHOW)]
+    return [entry.content for entry in islice(messages, SHOW)]
 
 
 def _opened(folder, conversation_id, *, look, snapshots=True):
@@ -165,7 +165,11 @@ with Conversations({"LEFTFOLD_STORE": sys.argv[1]}) as app:
     talk = app.get(UUID(sys.argv[2]))
     if sys.argv[3] == "whole":
         assert talk.entries
-    shown = [entry.view for entry in islice(talk.backwards(talk.leaf), 20) if hasattr(entry, "view")]
+    shown = [
+        entry.content
+        for entry in islice(talk.backwards(talk.leaf), 20)
+        if isinstance(entry, MessageAppended)
+    ]
     peak = Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]
 print(int(peak) / 1000)
 """

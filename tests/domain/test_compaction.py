@@ -16,7 +16,7 @@ WORK = [
 
 
 def calls_and_results(entries):
-    said = [entry.said for entry in entries if isinstance(entry, MessageAppended)]
+    said = [entry.content for entry in entries if isinstance(entry, MessageAppended)]
     calls = {call["id"] for each in said for call in each.tool_uses}
     return calls, {result["tool_use_id"] for each in said for result in each.tool_results}
 

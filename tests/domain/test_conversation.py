@@ -97,22 +97,22 @@ def test_a_blank_prompt_is_refused(talk, blank):  # B4
 def test_a_prompt_is_recorded_as_it_was_typed(talk):
     talk.append_prompt("  a\u2028b\n")
 
-    assert newest(talk).view.text == "  a\u2028b\n"
-    assert newest(talk).role == "user"
+    assert newest(talk).content.text == "  a\u2028b\n"
+    assert newest(talk).content.role == "user"
 
 
 @pytest.mark.parametrize("typed", ["hi \udcff", "\ud83d\ude00\ud83d"])
 def test_lone_surrogates_become_replacement_characters(talk, typed):  # E3, E4
     talk.append_prompt(typed)
 
-    assert newest(talk).view.text in ("hi \ufffd", "😀\ufffd")
+    assert newest(talk).content.text in ("hi \ufffd", "😀\ufffd")
 
 
 def test_an_answer_carries_the_model_that_was_asked(talk):
     talk.append_answer([b.text("yes")], stop_reason="end_turn", usage={"input_tokens": 3})
 
     assert (newest(talk).model, newest(talk).stop_reason) == (b.MODEL, "end_turn")
-    assert newest(talk).blocks == [b.text("yes")]
+    assert newest(talk).content.blocks == [b.text("yes")]
 
 
 @pytest.mark.parametrize("meanwhile", [None, "elsewhere"])
@@ -125,13 +125,13 @@ def test_a_late_answer_hangs_from_what_it_answers(talk, meanwhile):
     talk.append_answer([b.text("done")], stop_reason="end_turn", answers=asked)
 
     assert newest(talk).parent == asked
-    assert [message.view.text for message in talk.messages()] == ["go", "done"]
+    assert [message.content.text for message in talk.messages()] == ["go", "done"]
 
 
 def test_thinking_that_cannot_be_recorded_byte_for_byte_loses_its_signature(talk):  # C2
     talk.append_answer([b.thinking("a\ud83d"), b.thinking("e\u0301")], stop_reason="end_turn")
 
-    assert newest(talk).blocks == [b.thinking("a\ufffd", ""), b.thinking("e\u0301")]
+    assert newest(talk).content.blocks == [b.thinking("a\ufffd", ""), b.thinking("e\u0301")]
 
 
 def test_entries_hang_from_the_leaf(talk):
@@ -202,10 +202,10 @@ def test_a_result_of_an_odd_shape_is_a_result(odd):  # A3
 def test_closing_says_of_each_call_what_is_known_and_a_second_time_nothing(asked):  # A1
     asked.start_tool("b")
     asked.close_open_calls()
-    a, result_b = (entry.view.tool_results[0] for entry in asked.messages()[-2:])
+    a, result_b = (entry.content.tool_results[0] for entry in asked.messages()[-2:])
 
-    assert (a.tool_use_id, a.content, a.is_error) == ("a", NEVER_STARTED, True)
-    assert (result_b.tool_use_id, result_b.content) == ("b", OUTCOME_UNKNOWN)
+    assert a == b.tool_result("a", NEVER_STARTED, is_error=True)
+    assert result_b == b.tool_result("b", OUTCOME_UNKNOWN, is_error=True)
 
     version = asked.version
     asked.close_open_calls()
@@ -234,7 +234,7 @@ def test_an_id_that_is_used_again_is_a_new_call(asked):
     assert open_ids(asked) == ["a"]
 
     asked.close_open_calls()
-    assert asked.messages()[-1].view.tool_results[0].content == NEVER_STARTED
+    assert asked.messages()[-1].content.tool_results[0]["content"] == NEVER_STARTED
 
 
 # -- facts ---------------------------------------------------------------------------------------
@@ -373,7 +373,7 @@ def test_a_version_that_comes_twice_counts_once():
     talk = b.conversation(b.user("a"), b.user("b", version=1), b.user("c", version=1))
 
     assert (talk.version, talk.leaf) == (1, 1)
-    assert talk.entries[1].view.text == "a"
+    assert talk.entries[1].content.text == "a"
 
 
 @given(st.lists(st.sampled_from(["prompt", "call", "result", "close"]), max_size=12))

@@ -105,11 +105,11 @@ def msgspec_replace(stored, state):
 
 def test_a_body_is_decoded_anew_at_each_look():
     message = b.assistant(b.tool_use("a", x=[1]))
-    message.body["content"][0]["input"]["x"].append(2)
+    message.content.blocks[0]["input"]["x"].append(2)
     instructions = b.instructions()
     instructions.tool_definitions[0]["name"] = "changed"
 
-    assert message.blocks == [b.tool_use("a", x=[1])]
+    assert message.content.blocks == [b.tool_use("a", x=[1])]
     assert instructions.tool_definitions == [b.BASH]
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from domain.canonical import digest
 from domain.conversation import Conversation
+from domain.events import MessageAppended
 from domain.projections import media
 from domain.projections.context import context
 from domain.projections.digests import Digests
@@ -151,7 +152,9 @@ def test_however_many_come_the_limits_hold_and_few_requests_begin_anew(stream):
         digests = Digests(talk)
         for event in b.numbered(b.model(), *stream):
             talk.fold(event)
-            if getattr(event, "role", "") == "user":  # here a program asks
+            if (
+                isinstance(event, MessageAppended) and event.content.role == "user"
+            ):  # here a program asks
                 requests.append(context(talk, talk.leaf))
                 assert digests.of(talk.leaf) == digest(requests[-1])
     for found in requests:

@@ -222,11 +222,11 @@ def _resume(root, url, before):
     found = list(office.conversations.events_of(known))
     assert [event.TOPIC for event in found][: len(before)] == before
     messages = office.desk.talk.messages()
-    said = [m.view.text for m in messages if m.view.role == "user" and m.view.text]
+    said = [m.content.text for m in messages if m.content.role == "user" and m.content.text]
     assert said == ([PROMPT, "hello"] if before else ["hello"])
-    called = [block.id for m in messages for block in m.view.tool_uses]
-    results = [result for m in messages for result in m.view.tool_results]
-    assert [result.tool_use_id for result in results] == called
+    called = [block.id for m in messages for block in m.content.tool_uses]
+    results = [result for m in messages for result in m.content.tool_results]
+    assert [result["tool_use_id"] for result in results] == called
     if before.count("ToolStarted") and before[-1] == "ToolStarted":
         assert results[0].text == OUTCOME_UNKNOWN
     assert verify(office.conversations, known).is_clean

@@ -128,11 +128,11 @@ def test_any_text_comes_back_as_prompt_input_result_name_label_note_and_summary(
     talk = reopened(conversations, at_hand.id)
     prompt, answer, one, two = talk.messages()
 
-    assert prompt.view.text == expected + "."
-    assert answer.view.text == expected + "."
-    assert answer.view.tool_uses[0].input == {"command": expected, expected: 1}
-    assert one.blocks[0]["content"] == expected
-    assert two.blocks[0]["content"] == [{"type": "text", "text": expected + "."}]
+    assert prompt.content.text == expected + "."
+    assert answer.content.text == expected + "."
+    assert answer.content.tool_uses[0]["input"] == {"command": expected, expected: 1}
+    assert one.content.blocks[0]["content"] == expected
+    assert two.content.blocks[0]["content"] == [{"type": "text", "text": expected + "."}]
     assert talk.entries[talk.leaf].content == expected
     assert talk.name == " ".join(f"name {expected}".split())
     assert talk.labels == {talk.leaf: " ".join(f"label {expected}".split())}
@@ -153,7 +153,7 @@ def test_any_json_comes_back_as_a_tools_input(conversations, name):
     at_hand.record(lambda talk: talk.append_prompt("go"))
     ask(at_hand, {"type": "tool_use", "id": "one", "name": "bash", "input": {"x": given}})
     talk = reopened(conversations, at_hand.id)
-    found = talk.messages()[1].blocks[0]["input"]["x"]
+    found = talk.messages()[1].content.blocks[0]["input"]["x"]
     sent = context(talk, talk.leaf)["messages"][1]["content"][0]["input"]["x"]
 
     assert repr(found) == repr(sent) == repr(expected)
@@ -166,7 +166,7 @@ def test_what_nests_too_deeply_is_cut_off_where_it_is_stated(conversations):
     block = {"type": "tool_use", "id": "one", "name": "bash", "input": {"x": nested(3_000)}}
     ask(at_hand, block)
     talk = reopened(conversations, at_hand.id)
-    depth, innermost = depth_of(talk.messages()[1].blocks[0]["input"]["x"])
+    depth, innermost = depth_of(talk.messages()[1].content.blocks[0]["input"]["x"])
 
     assert innermost == TOO_DEEP
     assert MAX_NESTING - 8 < depth <= MAX_NESTING
@@ -182,7 +182,7 @@ def test_ten_megabytes_in_one_line(conversations):
     talk = reopened(conversations, at_hand.id)
 
     assert len(huge.encode()) >= 10_000_000
-    assert talk.messages()[0].view.text == huge
+    assert talk.messages()[0].content.text == huge
     assert talk.name == "after it"
 
 

@@ -143,7 +143,7 @@ def check_it_goes_on(conversations, history, data, believed):
     now = path.read_bytes()
     assert now.startswith(data)
     assert json.loads(now.split(b"\n")[-2])["v"] == after.version, "glued to what was there"
-    assert after.messages()[-1].view.text == "and on"
+    assert after.messages()[-1].content.text == "and on"
     assert list(after.entries)[:-1] == list(talk.entries)
     forked = conversations.get(child)
     assert forked.entries.keys() == talk.entries.keys()

@@ -16,7 +16,7 @@ from app.recovery import IN_PART, LOST_HERE, NothingToRecoverError, recover
 from app.verification import verify
 from domain.canonical import digest
 from domain.conversation import NEVER_STARTED, OUTCOME_UNKNOWN
-from domain.events import NoteAppended, Started
+from domain.events import MessageAppended, NoteAppended, Started
 from domain.projections.context import context
 from infrastructure.errors import NewerFormatError
 from tests import builders as b
@@ -74,7 +74,7 @@ def saved(history, data):
 
 
 def texts(talk):
-    return [m.view.text for m in talk.messages()]
+    return [m.content.text for m in talk.messages()]
 
 
 def notes(talk):
@@ -130,8 +130,10 @@ def test_what_is_recovered_says_what_was_said(history, data):
         new = conversations.get(done.id)
         if conversations.store.inspect(history.id).lines:
             old = conversations.get(history.id)
-            said = {str(e.body) for e in old.entries.values() if hasattr(e, "body")}
-            assert said <= {str(e.body) for e in new.entries.values() if hasattr(e, "body")}
+            said = {str(m.content) for m in old.entries.values() if isinstance(m, MessageAppended)}
+            assert said <= {
+                str(m.content) for m in new.entries.values() if isinstance(m, MessageAppended)
+            }
 
 
 # -- damaged lines that can be understood in part ------------------------------------------------
@@ -164,9 +166,7 @@ def test_of_a_torn_line_the_text_is_saved_as_a_note_that_says_so():
     done, _, new = saved(WHOLE, changed(WHOLE, number, lambda line: line[: line.index(b"lines")]))
 
     assert done.in_part == 1
-    [note] = [
-        n for e in new.entries.values() if (n := getattr(e, "content", "")).startswith(IN_PART)
-    ]
+    [note] = [text for text in notes(new) if text.startswith(IN_PART)]
     assert note == f"{IN_PART}\nThe model said:\n2 two\n"
 
 
@@ -210,7 +210,7 @@ def test_a_line_of_another_conversation_is_kept_out_of_the_models_sight():
 
     assert [fate.fate for fate in done.fates] == ["does not belong here: saved as a hidden note"]
     assert "the secret" not in json.dumps(context(new, new.leaf))
-    assert any("the secret" in getattr(e, "content", "") for e in new.entries.values())
+    assert any("the secret" in text for text in notes(new))
 
 
 # -- what is lost --------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def test_a_lost_entry_is_named_in_the_context_and_what_hung_from_it_still_hangs_
 
     assert done.lost == ((number, number),)
     assert done.proofs_dropped == 2
-    assert LOST_HERE in [getattr(e, "content", None) for e in new.entries.values()]
+    assert LOST_HERE in notes(new)
     assert texts(new) == texts(old)
 
 

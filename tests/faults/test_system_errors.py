@@ -431,13 +431,13 @@ def test_a_turn_stops_before_its_next_effect_and_goes_on_when_the_cause_is_gone(
             assert work.say("hello") == "done"
             believed, logged = work.state()
             assert believed == logged
-            said = [m.view.text for m in work.desk.talk.messages() if m.view.role == "user"]
+            said = [m.content.text for m in work.desk.talk.messages() if m.content.role == "user"]
             assert said.count("hello") == 1
             assert said.count("run: echo once >> ran") <= 1
             assert work.ran == ran, "it was run again"
             assert verify(work.conversations, work.desk.talk.id).is_clean
             answered = [
-                r.tool_use_id for m in work.desk.talk.messages() for r in m.view.tool_results
+                r["tool_use_id"] for m in work.desk.talk.messages() for r in m.content.tool_results
             ]
             assert len(answered) == len(set(answered))
             work.conversations.close()

@@ -22,7 +22,7 @@ from app.recovery import recover
 from domain import events
 from domain.conversation import NEVER_STARTED, Conversation
 from domain.events import ApprovalDecided
-from domain.messages import ToolUseBlock
+from domain.messages import ToolUseBlock, result_text
 from domain.seals import sealed
 from infrastructure.jsonl import disk
 from infrastructure.seals import KEY_NAME, HomeSeals
@@ -38,7 +38,7 @@ from tests.server import ScriptedServer, call, reply
 
 
 def a_call(call_id="again", name="bash", **arguments):
-    return ToolUseBlock(type="tool_use", id=call_id, name=name, input=arguments)
+    return ToolUseBlock(b.tool_use(call_id, name, **arguments))
 
 
 def begun(conversations, *answers):
@@ -269,10 +269,10 @@ def test_a_log_that_was_cut_short_runs_nothing_again_unasked(conversations, tmp_
 
     assert judge.asked == ["$ touch ran"]
     assert [
-        result.text
+        result_text(result["content"])
         for entry in desk.talk.messages()
-        for result in entry.view.tool_results
-        if result.tool_use_id == "again"
+        for result in entry.content.tool_results
+        if result["tool_use_id"] == "again"
     ] == ["Not now."]
     assert (tmp_path / "now").exists()  # what is asked for now is allowed as ever
 

@@ -178,7 +178,7 @@ def test_no_damaged_byte_makes_reading_fail(event, data):
 
     assert isinstance(found, Event)
     if isinstance(found, MessageAppended):
-        assert isinstance(found.view.text, str)
+        assert isinstance(found.content.text, str)
 
 
 # -- what JSON can hold, and what it cannot ------------------------------------------------------
@@ -186,7 +186,9 @@ def test_no_damaged_byte_makes_reading_fail(event, data):
 
 @given(json_values)
 def test_any_json_in_a_message_comes_back(value):
-    assert message(json.dumps({"role": "user", "content": [value]}).encode()).blocks == [value]
+    assert message(json.dumps({"role": "user", "content": [value]}).encode()).content.blocks == [
+        value
+    ]
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,7 @@ def test_odd_values_come_back_as_they_were(value):
 
     back = plain.to_domain_event(plain.to_stored_event(talk.pending_events[-1]))
 
-    assert back.blocks == [b.tool_use("a", x=value)]
+    assert back.content.blocks == [b.tool_use("a", x=value)]
 
 
 def test_nesting_of_300_levels_comes_back():  # Z6
@@ -213,14 +215,14 @@ def test_nesting_of_300_levels_comes_back():  # Z6
 
     back = plain.to_domain_event(plain.to_stored_event(talk.pending_events[-1]))
 
-    assert back.view.tool_uses[0].input == {"x": deep}
+    assert back.content.tool_uses[0]["input"] == {"x": deep}
 
 
 def test_values_that_json_does_not_have_are_recorded_as_null():  # Z5, Z7
     talk = b.new_conversation()
     talk.append_answer([b.tool_use("a", x=[float("nan"), float("inf")])], stop_reason="tool_use")
 
-    assert talk.messages()[-1].blocks == [b.tool_use("a", x=[None, None])]
+    assert talk.messages()[-1].content.blocks == [b.tool_use("a", x=[None, None])]
 
 
 @pytest.mark.parametrize(
@@ -239,7 +241,7 @@ def test_values_that_an_old_writer_let_through_are_read_as_valid_ones(written, v
     )
 
     assert isinstance(event, MessageAppended)
-    assert event.blocks == [b.text("y"), {"x": value}]
+    assert event.content.blocks == [b.text("y"), {"x": value}]
     assert plain.to_domain_event(plain.to_stored_event(event)) == event
 
 

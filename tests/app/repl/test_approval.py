@@ -16,6 +16,7 @@ from app.ports import Approval, Proposal
 from app.repl.approval import AskingApprover
 from app.view.plain import cells
 from domain.messages import ToolUseBlock
+from tests import builders as b
 
 
 class Changing(NamedTuple):
@@ -26,7 +27,7 @@ class Changing(NamedTuple):
 
 
 def call(name="bash", **arguments):
-    return ToolUseBlock(id="toolu_1", name=name, input=arguments)
+    return ToolUseBlock(b.tool_use("toolu_1", name, **arguments))
 
 
 class Asked:

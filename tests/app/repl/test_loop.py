@@ -117,7 +117,7 @@ def desk(tmp_path):
 
 
 def prompts_in(events):
-    return [e.view.text for e in events if isinstance(e, MessageAppended)]
+    return [e.content.text for e in events if isinstance(e, MessageAppended)]
 
 
 @pytest.mark.parametrize("word", ["q", "/quit", "exit", " /q ", None])

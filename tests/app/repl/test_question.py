@@ -15,6 +15,7 @@ from app.ports import Proposal
 from app.repl.question import Question
 from app.view.visible import visible
 from domain.messages import ToolUseBlock
+from tests import builders as b
 
 
 class Writing(NamedTuple):
@@ -30,7 +31,7 @@ def shown_of(text, *, width=100, colours=None):
     console = Console(
         file=screen, width=width, height=30, force_terminal=bool(colours), color_system=colours
     )
-    call = ToolUseBlock(id="toolu_1", name="write", input={"path": "a"})
+    call = ToolUseBlock(b.tool_use("toolu_1", "write", path="a"))
     proposal = Proposal(call, "it", Writing("a", Path("/work/a"), None, text))
     question = Question.about(proposal, Path("/work"), console)
     question.show()

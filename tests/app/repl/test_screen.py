@@ -12,6 +12,7 @@ from app.repl.screen import RichScreen
 from domain.events import TurnError
 from domain.messages import ToolUseBlock
 from infrastructure.model.offline_server import message_events
+from tests import builders as b
 
 CONTROL = "\x1b"
 
@@ -77,7 +78,7 @@ def text(value):
 
 
 def call(number=1, name="bash", **arguments):
-    return ToolUseBlock(id=f"toolu_{number}", name=name, input=arguments)
+    return ToolUseBlock(b.tool_use(f"toolu_{number}", name, **arguments))
 
 
 def output(content, *, is_error=False):

@@ -10,8 +10,9 @@ from app.approvers import NOBODY, approval
 from app.view.transcript import show_transcript
 from domain.messages import ToolUseBlock
 from domain.projections.transcript import Item
+from tests import builders as b
 
-CALLED = ToolUseBlock(id="t1", name="bash", input={"command": "rm x"})
+CALLED = ToolUseBlock(b.tool_use("t1", command="rm x"))
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 CALL = {"type": "tool_use", "id": "t1", "name": "bash", "input": {"command": "ls\n-la"}}
 RESULT = {"type": "tool_result", "tool_use_id": "t1", "is_error": True}
