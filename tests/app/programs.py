@@ -21,6 +21,7 @@ from uuid import UUID
 import pexpect
 
 from infrastructure.jsonl.reader import scan
+from tests.app import warm
 from tests.conftest import OURS
 
 ROOT = Path(__file__).parents[2]
@@ -59,8 +60,11 @@ class Done:
 class Program:
     """The program with *home* and *cwd* below *folder*, talking to *server* (a `ScriptedServer`).
 
-    Without a server there is no key: give ``--offline``. *environment* adds variables.
+    Without a server there is no key: give ``--offline``. *environment* adds variables. It starts
+    warm where that shows the same (`tests.app.warm`), unless it *is_cold*.
     """
+
+    is_cold = False
 
     def __init__(self, folder, server=None, **environment):
         self.home = folder / "home"
@@ -70,8 +74,8 @@ class Program:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
         for size in ("COLUMNS", "LINES"):  # pytest-xdist's, not those of our terminals
             kept.pop(size, None)
-        kept.pop("PYTHONUNBUFFERED", None)  # nobody has it, and it hides what is left in a buffer
-        kept.pop("PYTHONDONTWRITEBYTECODE", None)  # compiling the SDK takes seconds: once is enough
+        for name in warm.NO_PROGRAM_HAS:
+            kept.pop(name, None)
         self.environment = {
             **kept,
             "HOME": str(folder),
@@ -88,49 +92,61 @@ class Program:
 
     def at_terminal(self, *arguments, size=(40, 800), **environment):
         """Start it in a terminal of *size* lines and columns: so wide that no line is broken."""
+        environment = self.environment | environment
+        spawn = warm.Terminal if self.may_be_warm(environment) else pexpect.spawn
         command, *rest = self.command(*arguments)
-        return pexpect.spawn(
+        child = spawn(
             command,
             rest,
             cwd=str(self.cwd),
-            env=self.environment | environment,
+            env=environment,
             encoding="utf-8",
             dimensions=size,
             timeout=PATIENCE,
         )
+        child.ptyproc.delayafterclose = 0  # all of its output is read, or it is killed
+        return child
+
+    def popen(self, *arguments, wrapper=(), environment=(), **streams):
+        """Start it; return the `Popen`. *wrapper*: a command that runs it; *streams*: of `Popen`."""
+        environment = self.environment | dict(environment)
+        is_warm = not wrapper and self.may_be_warm(environment)
+        popen = warm.Popen if is_warm else subprocess.Popen
+        command = [*wrapper, *self.command(*arguments)]
+        return popen(command, cwd=self.cwd, env=environment, **streams)
+
+    def may_be_warm(self, environment):
+        return not self.is_cold and warm.is_possible(environment)
 
     def run(self, *arguments, stdin=None, most_bytes=None, wrapper=(), environment=()):
         """Run to the end. *stdin*: text or bytes to pipe in; nothing is /dev/null.
 
         *most_bytes*: no file may grow beyond that (a full disk); *wrapper*: a command that runs it.
         """
-        command = [*wrapper, *self.command(*arguments)]
-        environment = self.environment | dict(environment)
+        environment = dict(environment)
         if most_bytes is not None:
-            command = [sys.executable, "-S", "-E", "-c", _LIMITED, str(most_bytes), *command]
+            wrapper = [sys.executable, "-S", "-E", "-c", _LIMITED, str(most_bytes), *wrapper]
             environment["PYTHONDONTWRITEBYTECODE"] = "1"  # a cut .pyc would poison others
         given = stdin.encode() if isinstance(stdin, str) else stdin
-        ended = subprocess.run(
-            command,
-            cwd=self.cwd,
-            env=environment,
-            capture_output=True,
-            timeout=PATIENCE,
-            check=False,
-            **({"stdin": subprocess.DEVNULL} if given is None else {"input": given}),
-        )
-        return _done(ended.returncode, ended.stdout, ended.stderr)
-
-    @contextmanager
-    def started(self, *arguments):
-        """Start it, hand the `Popen` to the block, and leave nothing of it behind."""
-        process = subprocess.Popen(
-            self.command(*arguments),
-            cwd=self.cwd,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
+        with self.popen(
+            *arguments,
+            wrapper=wrapper,
+            environment=environment,
+            stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+        ) as process:
+            try:
+                return finish(process, given)
+            except BaseException:
+                process.kill()
+                raise
+
+    @contextmanager
+    def started(self, *arguments, stdin=subprocess.DEVNULL, **how):
+        """Start it, hand the `Popen` to the block, and leave nothing of it behind."""
+        process = self.popen(
+            *arguments, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how
         )
         with process:
             try:
@@ -157,9 +173,9 @@ class Program:
         return bool(self.logs()) and condition(events(self.log()))
 
 
-def finish(process):
-    """Wait for a started *process*, and return what came of it."""
-    out, err = process.communicate(timeout=PATIENCE)
+def finish(process, given=None):
+    """Wait for a started *process*, which reads what is *given*; return what came of it."""
+    out, err = process.communicate(given, timeout=PATIENCE)
     return _done(process.returncode, out, err)
 
 

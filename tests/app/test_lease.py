@@ -1,61 +1,37 @@
 """Two programs on one conversation: the second is told, and offered a copy or a look."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pexpect
-import pytest
 
-MAIN = Path(__file__).parents[2] / "app" / "main.py"
+from tests.app.programs import Program
 
 
-@pytest.fixture
-def first(home, tmp_path):
-    """A REPL that has a conversation open; yields its id."""
-    work = tmp_path / "work"
-    work.mkdir()
-    environment = {**os.environ, "TERM": "dumb"}
-    repl = pexpect.spawn(
-        sys.executable, [str(MAIN), "--offline"], cwd=work, env=environment, encoding="utf-8"
-    )
-    repl.expect("leftfold>", timeout=120)
+def test_a_second_program_is_told_who_holds_it_until_the_holder_dies(tmp_path):
+    program = Program(tmp_path, TERM="dumb")
+    repl = program.at_terminal("--offline")
+    repl.expect("leftfold>")
     repl.send("hello there\r")
-    repl.expect("offline model", timeout=120)
-    repl.expect("leftfold>", timeout=120)
-    [log] = (home / "conversations").glob("*.jsonl")
-    yield repl, log.stem, work
-    repl.close(force=True)
+    repl.expect("offline model")
+    repl.expect("leftfold>")
+    again = ["--offline", "-r", program.id()]
 
+    told = program.run(*again, "-p", "hi")
+    assert told.code == 1
+    assert f"pid {repl.pid}" in told.complaint
+    assert f"--fork {program.id()}" in told.complaint
 
-def test_a_second_program_is_told_who_holds_it_until_the_holder_dies(first):
-    repl, conversation_id, work = first
-    again = [sys.executable, str(MAIN), "--offline", "-r", conversation_id]
-
-    told = subprocess.run(
-        [*again, "-p", "hi"], cwd=work, capture_output=True, text=True, check=False
-    )
-    assert told.returncode == 1
-    assert f"pid {repl.pid}" in told.stderr
-    assert f"--fork {conversation_id}" in told.stderr
-
-    second = pexpect.spawn(again[0], again[1:], cwd=work, encoding="utf-8", env=dict(os.environ))
-    second.expect(f"pid {repl.pid}", timeout=120)
+    second = program.at_terminal(*again)
+    second.expect(f"pid {repl.pid}")
     second.expect("Go on in a copy")
     second.send("fork\r")
-    second.expect("Restored 2 messages", timeout=120)
+    second.expect("Restored 2 messages")
     second.close(force=True)
 
-    third = pexpect.spawn(again[0], again[1:], cwd=work, encoding="utf-8", env=dict(os.environ))
-    third.expect("Go on in a copy", timeout=120)
+    third = program.at_terminal(*again)
+    third.expect("Go on in a copy")
     third.send("look\r")
-    third.expect("hello there", timeout=120)
+    third.expect("hello there")
     third.expect(pexpect.EOF)
 
     repl.kill(9)
     repl.wait()
-    after = subprocess.run(
-        [*again, "-p", "hi"], cwd=work, capture_output=True, text=True, check=False
-    )
-    assert after.returncode == 0
+    assert Program(tmp_path).run("-r", again[-1], "--offline", "-p", "hi").code == 0

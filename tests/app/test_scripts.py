@@ -11,7 +11,7 @@ import pytest
 from app.headless.one_turn import result_of
 from app.headless.stream_json import LONGEST_LINE
 from tests import builders as b
-from tests.app.programs import PATIENCE, Program, events, results, said, topics, until
+from tests.app.programs import PATIENCE, Program, events, finish, results, said, topics, until
 from tests.server import Gate, ScriptedServer, call, refuse, reply
 
 
@@ -46,19 +46,8 @@ class Driven:
 
 @contextmanager
 def driven(program, *arguments):
-    process = subprocess.Popen(
-        program.command("--input", "stream-json", *arguments),
-        cwd=program.cwd,
-        env=program.environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    with process:
-        try:
-            yield Driven(process)
-        finally:
-            process.kill()
+    with program.started("--input", "stream-json", *arguments, stdin=subprocess.PIPE) as process:
+        yield Driven(process)
 
 
 def of(objects, kind):
@@ -260,19 +249,14 @@ def test_any_kind_of_input_will_do(tmp_path, source):
         given = tmp_path / "lines"
         given.write_text('{"type": "prompt", "text": "go"}\n' if source == "file" else "")
         wrapper = ["sh", "-c", 'exec "$@" <&-', "sh"] if source == "closed" else []
-        with given.open() as stdin:
-            done = subprocess.run(
-                [*wrapper, *program.command("--input", "stream-json")],
-                cwd=program.cwd,
-                env=program.environment,
-                stdin=stdin,
-                capture_output=True,
-                timeout=PATIENCE,
-                check=False,
-            )
+        with (
+            given.open() as stdin,
+            program.started("--input", "stream-json", stdin=stdin, wrapper=wrapper) as process,
+        ):
+            done = finish(process)
 
-    kinds = [json.loads(line)["type"] for line in done.stdout.splitlines()]
-    assert (done.returncode, done.stderr) == (0, b"")
+    kinds = [told["type"] for told in done.objects]
+    assert (done.code, done.err) == (0, "")
     assert kinds[0] == "conversation"
     assert kinds[-1] == ("result" if source == "file" else "conversation")
 

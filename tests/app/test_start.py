@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests.app.in_process import run as run_here
-from tests.app.programs import MAIN, PATIENCE, ROOT, Program, events, said
+from tests.app.programs import MAIN, PATIENCE, ROOT, Program, events, finish, said
 from tests.app.repl.terminal import PROMPT, Person, has
 from tests.server import ScriptedServer, reply
 
@@ -79,20 +79,12 @@ def test_a_store_that_is_not_there_is_said(tmp_path, where):
 
 def test_a_pipe_that_stays_open_beside_a_prompt_is_waited_for_but_not_in_silence(tmp_path):
     program = Program(tmp_path)
-    with subprocess.Popen(
-        program.command("--offline", "-p", "hello"),
-        cwd=program.cwd,
-        env=program.environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert "waiting for the end of standard input" in process.stderr.readline()
-        out, _ = process.communicate("", timeout=PATIENCE)
+    with program.started("--offline", "-p", "hello", stdin=subprocess.PIPE) as process:
+        assert b"waiting for the end of standard input" in process.stderr.readline()
+        done = finish(process)
 
-    assert process.returncode == 0
-    assert out
+    assert done.code == 0
+    assert done.out
 
 
 def test_what_is_whole_at_standard_input_is_read_in_silence(home):

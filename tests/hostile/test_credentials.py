@@ -114,6 +114,7 @@ def test_a_tool_finds_no_credential_in_its_environment_nor_with_its_parent(tmp_p
         del secrets[name]  # they would change what the program does
     with ScriptedServer(script) as server:
         program = Program(tmp_path, server)
+        program.is_cold = True  # what the kernel shows of a process is of its start
         program.environment = secrets | program.environment | {"ANTHROPIC_API_KEY": SECRET}
         done = program.run("-p", "look", "--yes")
 

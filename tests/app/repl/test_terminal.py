@@ -3,14 +3,13 @@
 import os
 import re
 import signal
-import sys
 import time
-from pathlib import Path
 
 import pexpect
 import pytest
 
-MAIN = Path(__file__).parents[3] / "app" / "main.py"
+from tests.app.programs import Program
+
 PROMPT = "leftfold>"  # the blank behind it is drawn by moving the cursor
 QUESTION = r"\[n\]o "
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
@@ -20,15 +19,9 @@ class Terminal:
     """A person at a terminal that understands nothing (no cursor position requests)."""
 
     def __init__(self, cwd, *arguments, **environment):
-        self.child = pexpect.spawn(
-            sys.executable,
-            [str(MAIN), "--offline", *arguments],
-            cwd=str(cwd),
-            env={**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", **environment},
-            encoding="utf-8",
-            dimensions=(40, 100),
-            timeout=120,
-        )
+        environment = {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", **environment}
+        program = Program(cwd.parent, **environment)
+        self.child = program.at_terminal("--offline", *arguments, size=(40, 100))
 
     def waits(self, *patterns):
         """Wait for what is shown; return what came before it."""
