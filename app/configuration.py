@@ -1,106 +1,92 @@
-"""What the sources of settings say, checked by pydantic-settings, and which of them said it."""
+"""What flags, environment, project file and user file say, checked; and which of them said it."""
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDict
+import click
+import msgspec
+from msgspec import Meta
 
 from app.errors import UsageError
 from app.i18n import _
-from app.settings import (
-    IDLE_LIMIT,
-    MAX_COST,
-    MAX_REQUESTS,
-    SMALLEST_WINDOW,
-    USER_FILE,
-    VARIABLES,
-    expanded,
-    from_environment,
-    from_file,
-    given_flags,
-    home,
-    project_file,
-    with_paths,
-    wrong_tools,
-)
+from app.places import expanded, home, working_directory
 from app.suggestions import suggestion
 from infrastructure.model.environment import DEFAULT_MODEL
-from infrastructure.safe_files import NotTrustedError, require_trusted
+from infrastructure.safe_files import NotTrustedError, require_trusted, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from pydantic_core import ErrorDetails
-    from pydantic_settings import PydanticBaseSettingsSource
+SMALLEST_WINDOW = 4_000
+MAX_REQUESTS = 200
+"""How many requests a turn may make."""
+MAX_COST = 20.0
+"""How many US dollars a turn may cost."""
+IDLE_LIMIT = 300.0
+"""How many seconds may pass without anything of an answer. Models think long, not in silence."""
+MOST_BYTES = 1024 * 1024
+"""How large a file with settings, or with a prompt, may be."""
 
+DEFAULT_TOOLS = ("bash", "read", "write", "edit")
+READING_TOOLS = ("read", "ls", "find", "grep")
+"""The tools that need no approval: all that is offered to one who only looks."""
+TOOL_NAMES = (*DEFAULT_TOOLS, *READING_TOOLS[1:])
+"""All of them. A test compares these with the tools: to import them is slow."""
+
+USER_FILE, PROJECT_FILE = "settings.toml", ".leftfold.toml"
 USERS_OWN = ("yes", "store", "durability", "max_requests", "max_cost")
 """What a project may not say. A repository may come from anybody: it must neither let tools act
 without asking, nor have the user's conversations written into its own folder, nor bring logs with
 "always" in them, nor make saves less safe, nor spend more of the user's money. Keys and base URLs
 are no settings at all."""
 
+LOOKED_AT = ("model", "store", "durability", "theme")
+"""What commands that only look at logs read: a mistake elsewhere keeps nobody from looking."""
 
-def _known_tools(names: list[str]) -> list[str]:
-    if problem := wrong_tools(names):
-        raise ValueError(problem)
-    return names
+_PROMPTS = ("system_prompt", "append_system_prompt")
+_NUMBERS = ("context_window", "max_tokens", "max_requests", "max_cost", "idle_limit")
+
+Tokens = Annotated[int, Meta(gt=0)]
+Amount = Annotated[float, Meta(gt=0, le=sys.float_info.max)]
 
 
-class Keys(BaseModel):
-    """The settings that a file may have."""
+class Keys(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings that a file may have, and what they are where nobody says anything."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    model: Annotated[str, Field(min_length=1)] = DEFAULT_MODEL
+    model: Annotated[str, Meta(min_length=1)] = DEFAULT_MODEL
     thinking: Literal["off", "low", "medium", "high", "xhigh", "max"] = "off"
-    context_window: Annotated[int, Field(ge=SMALLEST_WINDOW)] | None = None
-    max_tokens: Annotated[int, Field(gt=0)] | None = None
+    context_window: Annotated[int, Meta(ge=SMALLEST_WINDOW)] | None = None
+    max_tokens: Tokens | None = None
     durability: Literal["fsync", "os"] = "fsync"
     store: str | None = None
     yes: bool = False
     system_prompt: str | None = None
     append_system_prompt: str | None = None
-    tools: Annotated[list[str], AfterValidator(_known_tools)] | None = None
+    tools: list[str] | None = None
     read_only: bool = False
     editing_mode: Literal["emacs", "vi"] = "emacs"
     theme: Literal["auto", "dark", "light"] = "auto"
     bell: bool = True
-    max_requests: Annotated[int, Field(gt=0)] = MAX_REQUESTS
-    max_cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] = MAX_COST
-    idle_limit: Annotated[float, Field(gt=0, allow_inf_nan=False)] = IDLE_LIMIT
+    max_requests: Annotated[int, Meta(gt=0)] = MAX_REQUESTS
+    max_cost: Amount = MAX_COST
+    idle_limit: Amount = IDLE_LIMIT
 
 
-class _Settings(Keys, BaseSettings):
-    """The same, put together from the sources."""
-
-    model_config = SettingsConfigDict(strict=False, extra="forbid")
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take our sources, the strongest first: they come as one argument."""
-        del env_settings, dotenv_settings, file_secret_settings
-        assert isinstance(init_settings, InitSettingsSource)
-        sources: tuple[Source, ...] = init_settings.init_kwargs["sources"]
-        return tuple(InitSettingsSource(settings_cls, source.values) for source in sources)
+TYPES: dict[str, Any] = {key.name: key.type for key in msgspec.structs.fields(Keys)}
+VARIABLES = {key: f"LEFTFOLD_{key.upper()}" for key in TYPES} | {"model": "MODEL_ID"}
+"""The settings, and the environment variable of each."""
 
 
-@dataclass(frozen=True)
-class Source:
-    """Somebody who says settings: what kind, what each came from, and the values."""
+class Source(NamedTuple):
+    """Somebody who says settings: what kind, the values, and the file that they stand in."""
 
     kind: Literal["flag", "environment", "project", "user"]
-    values: dict[str, Any]
+    values: Mapping[str, Any]
     path: Path | None = None
 
     def place(self, key: str) -> str:
@@ -123,94 +109,163 @@ class Choices:
 
 
 def choices(flags: Mapping[str, Any]) -> Choices:
-    """Return what all the sources say together.
+    """Return what all the sources say together: the strongest that says a key counts.
 
     Raises:
         UsageError: one of them says what makes no sense; the message names it and the key.
     """
-    project = project_file()
-    sources = (
-        Source("flag", given_flags(flags)),
+    project, user = _project(), _user()
+    by_strength = (
+        Source("flag", given(flags)),
         Source("environment", _environment()),
-        Source("project", {} if project is None else _checked_project(project), project),
-        _user_source(),
+        project,
+        user,
     )
-    first = {key: _first(sources, key) for key in Keys.model_fields}
-    try:
-        values = _Settings(sources=sources).model_dump()  # type: ignore[call-arg]
-    except ValidationError as error:
-        problem = error.errors()[0]
-        key = str(problem["loc"][0])
-        source = first[key]
-        given = "" if source is None else f"={source.values[key]!r}"
-        place = "" if source is None else source.place(key)
-        raise UsageError(f"{place}{given}: {_what(problem)}") from error
-    return Choices(_narrowed(values, first["tools"], sources[-1]), first)
+    sources = {key: next((s for s in by_strength if key in s.values), None) for key in TYPES}
+    said = {key: _value(key, source) for key, source in sources.items() if source is not None}
+    chosen = sources["tools"]
+    if chosen is project and "tools" in user.values:  # it takes some of the user's away
+        said["tools"] = [name for name in said["tools"] if name in user.values["tools"]]
+    return Choices(msgspec.structs.asdict(Keys(**said)), sources)
 
 
-def _first(sources: tuple[Source, ...], key: str) -> Source | None:
-    return next((source for source in sources if key in source.values), None)
+def plain_choices(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is said of `LOOKED_AT`, which is text; the code that uses it checks it.
 
-
-def _narrowed(values: dict[str, Any], chosen: Source | None, user: Source) -> dict[str, Any]:
-    """Let a project that has *chosen* the tools take some of its *user*'s away, never give any."""
-    own = user.values.get("tools")
-    if chosen is not None and chosen.kind == "project" and own is not None:
-        values["tools"] = [name for name in values["tools"] if name in own]
-    return values
-
-
-# -- one source ------------------------------------------------------------------------------------
-
-
-def _environment() -> dict[str, Any]:
-    said: dict[str, Any] = dict(from_environment())
-    if "tools" in said:
-        said["tools"] = [name.strip() for name in said["tools"].split(",") if name.strip()]
-    return said
-
-
-def _user_source() -> Source:
+    Raises:
+        UsageError: the user's file says what is no text.
+    """
     path = home() / USER_FILE
-    return Source("user", with_paths(_checked(path), path.parent), path)
-
-
-def _checked(path: Path) -> dict[str, Any]:
-    """Return what a file says, every key known and every value of its type."""
-    said = from_file(path)
-    try:
-        Keys.model_validate(said)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        key = ".".join(map(str, problem["loc"]))
-        if problem["type"] == "extra_forbidden":
-            near = suggestion(key, tuple(Keys.model_fields))
+    said = {key: value for key, value in from_file(path).items() if key in LOOKED_AT}
+    for key, value in said.items():
+        if not isinstance(value, str):
             raise UsageError(
-                _("{path}: there is no setting {key!r}; {near}").format(
-                    path=path, key=key, near=near
+                _("{file}: {key} has to be text, not {value!r}").format(
+                    file=path, key=key, value=value
                 )
-            ) from error
-        raise UsageError(f"{path}: {key} = {problem['input']!r}: {_what(problem)}") from error
-    return said
+            )
+    variables = {key: value for key, value in _environment().items() if key in LOOKED_AT}
+    return with_paths(said, path.parent) | variables | given(flags)
 
 
-def _checked_project(path: Path) -> dict[str, Any]:
-    said = from_file(path)
-    for key in said:
+def given(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the flags that were given: an empty text is one, a switch that is off is none."""
+    return {key: value for key, value in flags.items() if value is not None and value is not False}
+
+
+def _environment() -> dict[str, str]:
+    """Return what the environment says of each setting; nothing said is nothing."""
+    said = {key: os.environ.get(variable) for key, variable in VARIABLES.items()}
+    return {key: value for key, value in said.items() if value}
+
+
+# -- one value -------------------------------------------------------------------------------------
+
+
+def _value(key: str, source: Source) -> Any:
+    """Return what *source* says of *key*; what a flag or a variable says comes as text.
+
+    Raises:
+        UsageError: it makes no sense.
+    """
+    value = source.values[key]
+    if source.path is not None:
+        return value  # the file was checked as a whole
+    if key == "tools":
+        value = [name.strip() for name in value.split(",") if name.strip()]
+    place = source.place(key)
+    named = place if (source.kind, key) == ("flag", "tools") else f"{place}={value!r}"
+    return checked(key, value, named, is_text=True)
+
+
+def checked(key: str, value: Any, named: str, *, is_text: bool = False) -> Any:
+    """Return the *value* of a setting as what it stands for.
+
+    Raises:
+        UsageError: it makes no sense; *named* says where it stands.
+    """
+    try:
+        if is_text and TYPES[key] is bool:
+            value = click.BOOL.convert(value, None, None)
+        is_number = is_text and key in _NUMBERS
+        value = msgspec.convert(
+            value.strip() if is_number else value, TYPES[key], strict=not is_number
+        )
+    except (msgspec.ValidationError, click.BadParameter) as error:
+        raise UsageError(f"{named}: {_takes(key)}") from error
+    if key == "tools" and (problem := wrong_tools(value)):
+        raise UsageError(f"{named}: {problem}")
+    return value
+
+
+def _takes(key: str) -> str:
+    """Return what a setting takes, for people."""
+    if key == "context_window":
+        return _("give a number of tokens, at least {least}").format(least=SMALLEST_WINDOW)
+    if key in _NUMBERS:
+        return _("give a number above 0")
+    if TYPES[key] is bool:
+        return _("it is either true or false")
+    if key == "tools":
+        return wrong_tools(()) or ""
+    if names := [repr(name) for name in get_args(TYPES[key]) if isinstance(name, str)]:
+        listed = f"{', '.join(names[:-1])} or {names[-1]}"
+        return _("choose one of {names}").format(names=listed)
+    return _("it has to be text")
+
+
+def wrong_tools(names: Sequence[str]) -> str | None:
+    """Return what is wrong with these names of tools, if something is."""
+    if not names:
+        return _("name at least one of {names}").format(names=", ".join(TOOL_NAMES))
+    for name in names:
+        if name not in TOOL_NAMES:
+            return _("there is no tool {name!r}; {near}").format(
+                name=name, near=suggestion(name, TOOL_NAMES)
+            )
+    return None
+
+
+# -- the files -------------------------------------------------------------------------------------
+
+
+def _user() -> Source:
+    path = home() / USER_FILE
+    return Source("user", with_paths(_checked_file(path), path.parent), path)
+
+
+def _project() -> Source:
+    path = project_file()
+    if path is None:
+        return Source("project", {})
+    for key in from_file(path):
         if key in USERS_OWN:
             raise UsageError(
                 _("{path}: {key!r} is for the user's own settings, not for a project's").format(
                     path=path, key=key
                 )
             )
-    said = _checked(path)
+    said = _checked_file(path)
     if said.get("read_only") is False:
         raise UsageError(_("{path}: a project may switch read_only on, not off").format(path=path))
-    for key in ("system_prompt", "append_system_prompt"):
+    for key in _PROMPTS:
         text = said.get(key) or ""
         if text.startswith("@"):
             _require_in_project(path, key, text)
-    return with_paths(said, path.parent)
+    return Source("project", with_paths(said, path.parent), path)
+
+
+def _checked_file(path: Path) -> dict[str, Any]:
+    """Return what a file says, every key known and every value of its type."""
+    said = from_file(path)
+    for key in said:
+        if key not in TYPES:
+            raise UsageError(
+                _("{path}: there is no setting {key!r}; {near}").format(
+                    path=path, key=key, near=suggestion(key, tuple(TYPES))
+                )
+            )
+    return {key: checked(key, value, f"{path}: {key} = {value!r}") for key, value in said.items()}
 
 
 def _require_in_project(path: Path, key: str, text: str) -> None:
@@ -227,29 +282,70 @@ def _require_in_project(path: Path, key: str, text: str) -> None:
         raise UsageError(f"{path}: {key}: {text!r}: {error.strerror}") from error
 
 
-def _what(problem: ErrorDetails) -> str:  # noqa: PLR0911 - a table
-    """Return what is wrong, in our words where pydantic's are not for people."""
-    match problem["type"]:
-        case "greater_than_equal" | "int_parsing" | "int_type" if problem["loc"] == (
-            "context_window",
-        ):
-            return _("give a number of tokens, at least {least}").format(least=SMALLEST_WINDOW)
-        case (
-            "greater_than"
-            | "finite_number"
-            | "float_parsing"
-            | "float_type"
-            | "int_parsing"
-            | "int_type"
-        ):
-            return _("give a number above 0")
-        case "literal_error":
-            return _("choose one of {names}").format(names=problem["ctx"]["expected"])
-        case "bool_type" | "bool_parsing":
-            return _("it is either true or false")
-        case "string_type":
-            return _("it has to be text")
-        case "value_error":
-            return str(problem["ctx"]["error"])
-        case _:
-            return problem["msg"]
+def project_file() -> Path | None:
+    """Return the project's settings: in this directory, or in one above up to the git root.
+
+    A file that somebody else put there, or that leads out of the project, is none (`left_out`).
+    """
+    return next((path for path, why in _project_files() if not why), None)
+
+
+def left_out() -> list[str]:
+    """Return, for people, which files with settings of the project are not read, and why."""
+    return [
+        _("{path} is left out: {why}").format(path=path, why=why)
+        for path, why in _project_files()
+        if why
+    ]
+
+
+def _project_files() -> Iterator[tuple[Path, str]]:
+    """Yield the files that may be the project's settings, the nearest first; why not, if so."""
+    from app.instructions import project_root  # noqa: PLC0415
+
+    cwd = Path(working_directory())
+    root = project_root(str(cwd)) or cwd
+    for folder in (cwd, *cwd.parents):
+        path = folder / PROJECT_FILE
+        try:
+            require_trusted(path, root)
+            yield path, ""
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            yield path, error.strerror or str(error)
+        if folder == root:
+            break
+
+
+def from_file(path: Path) -> dict[str, Any]:
+    """Return what a settings file says, unchecked; nothing if there is none.
+
+    Raises:
+        UsageError: it cannot be read, or is no TOML.
+    """
+    try:
+        data = whole(path, MOST_BYTES)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    import tomllib  # noqa: PLC0415 - most people have no such file
+
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(
+            _("{path}: this is no TOML: {error}").format(path=path, error=error)
+        ) from error
+
+
+def with_paths(said: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return what a file in *folder* says, with the places that it names as seen from anywhere."""
+    for key in _PROMPTS:
+        text = said.get(key)
+        if isinstance(text, str) and text.startswith("@"):
+            said[key] = f"@{folder / expanded(text[1:])}"
+    if said.get("store"):
+        said["store"] = str(folder / expanded(said["store"]))
+    return said

@@ -20,13 +20,12 @@ import msgspec
 from app.verification import Kind as FindingKind  # noqa: TC001
 from app.view.plain import plain
 from domain.projections.transcript import Kind as ItemKind  # noqa: TC001
-from domain.text import decoded, valid_json
+from domain.text import valid_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from app import verification
-    from domain.events import Event
 
 Version: TypeAlias = int
 
@@ -316,14 +315,6 @@ def encoded(value: object) -> bytes:
 def utc(time: datetime) -> datetime:
     """Return *time* in UTC: it is written with a ``Z``."""
     return time.astimezone(UTC)
-
-
-def state_of(event: Event) -> dict[str, Any]:
-    """Return the data of an event, without what the envelope says."""
-    event = msgspec.structs.replace(event, timestamp=utc(event.timestamp))
-    state: dict[str, Any] = decoded(msgspec.json.encode(event))
-    del state["originator_id"], state["originator_version"]
-    return state
 
 
 _UNUSUAL = re.compile(r"[^ -~]")

@@ -17,7 +17,8 @@ from app import bootstrap, missing_directory, references
 from app.approvers import AllowAll
 from app.errors import DONE, NoCredentialsError, UsageError
 from app.i18n import _
-from app.settings import is_new_store, run_settings
+from app.places import is_new_store
+from app.settings import run_settings
 from app.suggestions import no_command
 from app.view import colours
 from app.view.plain import plain
@@ -71,7 +72,7 @@ def run(
     interactive = text is None and not is_driven and sys.stdin.isatty()
     if first is not None:
         _check_first(first, interactive=interactive)
-    if is_new_store(chosen):
+    if is_new_store(chosen.store):
         store = plain(str(chosen.store))
         click.echo(_("leftfold: a new store: {path}").format(path=store), err=True)
     if bootstrap.is_offline(chosen) and not chosen.offline and not interactive:
@@ -223,14 +224,14 @@ async def _driven(factory: AgentFactory, open_conversation: OpenConversation) ->
 
 def _say_left_out(factory: AgentFactory, open_conversation: OpenConversation) -> None:
     """Say on stderr what is not believed: files of the project, or the key of the home."""
-    from app import instructions, settings  # noqa: PLC0415
+    from app import configuration, instructions  # noqa: PLC0415
     from app.held_back import about_key  # noqa: PLC0415
 
     chosen = factory.settings
     cwd = bootstrap.working_directory(open_conversation.conversation, chosen.cwd)
     problem = factory.conversations.seals.problem
     key = [about_key(problem)] if problem else []
-    for line in [*instructions.left_out(chosen.home, cwd), *settings.left_out(), *key]:
+    for line in [*instructions.left_out(chosen.home, cwd), *configuration.left_out(), *key]:
         click.echo(f"leftfold: {plain(line)}", err=True)
 
 

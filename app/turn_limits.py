@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from app.configuration import MAX_COST, MAX_REQUESTS
 from app.i18n import _
-from app.settings import MAX_COST, MAX_REQUESTS
 from domain.canonical import canonical
 from domain.events import MessageAppended
 from domain.projections.usage import added, usage_of

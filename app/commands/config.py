@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.configuration import choices
+from app.configuration import choices, left_out
 from app.i18n import _
 from app.outputs import Setting, write
-from app.settings import home, left_out, store_folder
+from app.places import home, store_folder
 from app.view.plain import plain
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import click
 from app import bootstrap, references
 from app.damage import say_damage
 from app.errors import UnreadableConversationError
-from app.outputs import Damaged, LoggedEvent, state_of, write
+from app.outputs import Damaged, LoggedEvent, write
 from app.settings import settings
 from app.view.console import room
-from app.view.lines import log_line
+from app.view.lines import log_line, state_of
 from domain.events import Event, Unrecognised
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app import bootstrap, damage
+from app.configuration import left_out as left_out_settings
 from app.held_back import about_key, held_back
 from app.i18n import _
 from app.instructions import context_files, left_out
-from app.settings import left_out as left_out_settings
 from app.view.plain import one_line, plain
 from domain.events import MessageAppended
 from domain.projections.orphans import orphans

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from app.bootstrap import OFFLINE_MODEL
 from app.i18n import _
-from app.repl import clipboard, place_commands, show_commands, tab
+from app.repl import place_commands, show_commands, tab
 from app.repl.command import Command
 from app.suggestions import nearest
 from domain.compaction import context_tokens
@@ -185,7 +185,7 @@ TABLE = (
         show_commands.show,
         tab.entries,
     ),
-    Command("copy", "[N]", "Copy the last answer, or its code block N.", clipboard.run),
+    Command("copy", "[N]", "Copy the last answer, or its code block N.", show_commands.copy),
     Command(
         "context",
         "[json]",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from app.i18n import _
-from app.outputs import state_of
 from app.view.plain import cells, fitted, plain
 from domain.events import MessageAppended, Unrecognised
 from domain.messages import result_text
+from domain.text import decoded
 
 if TYPE_CHECKING:
     from domain.events import Event
@@ -55,3 +58,11 @@ def _gist(event: Event) -> str:
             state = state_of(event)
             state.pop("timestamp", None)
             return json.dumps(state, ensure_ascii=False)
+
+
+def state_of(event: Event) -> dict[str, Any]:
+    """Return the data of an event, without what the envelope says."""
+    event = msgspec.structs.replace(event, timestamp=event.timestamp.astimezone(UTC))
+    state: dict[str, Any] = decoded(msgspec.json.encode(event))
+    del state["originator_id"], state["originator_version"]
+    return state

@@ -2,9 +2,9 @@
 
 from app.agent import Agent
 from app.compactor import Compactor
+from app.configuration import DEFAULT_TOOLS
 from app.instructions import system_prompt
 from app.ports import UNASKED, Approval
-from app.settings import DEFAULT_TOOLS
 from app.surroundings import surroundings
 from app.tool_calls import ToolCalls
 from app.turn_limits import DEFAULT_LIMITS

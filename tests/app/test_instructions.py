@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
+from app.configuration import DEFAULT_TOOLS, READING_TOOLS, TOOL_NAMES
 from app.instructions import MOST_BYTES, context_files, project_root, system_prompt
-from app.settings import DEFAULT_TOOLS, READING_TOOLS, TOOL_NAMES
 from app.surroundings import surroundings
 from domain.conversation import Conversation
 from infrastructure.model.offline import count_tokens

@@ -1,15 +1,15 @@
 """Settings: which source wins, what is refused and how, and what a project may not say."""
 
 import json
-import sys
+import re
 
 import pytest
 
-from app.configuration import Keys, choices
+from app.configuration import DEFAULT_TOOLS, VARIABLES, choices
 from app.errors import UsageError
-from app.settings import DEFAULT_TOOLS, VARIABLES, run_settings, settings
+from app.settings import run_settings, settings
 from domain.conversation import THINKING_LEVELS
-from tests.app.programs import Program, events
+from tests.app.programs import ROOT, Program, events
 from tests.server import ScriptedServer, reply
 
 
@@ -230,7 +230,10 @@ def test_a_file_named_in_settings_is_seen_from_that_file(files):
 
 
 def test_the_keys_are_the_same_everywhere(files):
-    assert list(Keys.model_fields) == list(VARIABLES)
+    documented = re.findall(
+        r"(?m)^\| `(\w+)` \|[^|]*\| `(\w+)` \|", (ROOT / "docs" / "settings.md").read_text()
+    )
+    assert sorted(documented) == sorted(VARIABLES.items())
     assert run_settings().tools == DEFAULT_TOOLS
     for level in THINKING_LEVELS:
         assert choices({"thinking": level}).values["thinking"] == level
@@ -262,6 +265,32 @@ def test_the_environment_wins_over_the_user_file_whichever_way_that_is_read(
         assert found.store == tmp_path / "variable"
         assert found.environment["LEFTFOLD_DURABILITY"] == "os"
         assert found.default_model == "variable"
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "value"),
+    [
+        *((f"LEFTFOLD_YES={text}", "yes", True) for text in ("1", "yes", "on", "TRUE", "y", "t")),
+        *((f"LEFTFOLD_BELL={text}", "bell", False) for text in ("0", "no", "OFF", "False")),
+        ("LEFTFOLD_MAX_COST= 2.5 ", "max_cost", 2.5),
+        ("LEFTFOLD_MAX_REQUESTS=7", "max_requests", 7),
+        ("LEFTFOLD_IDLE_LIMIT=inf", None, "give a number above 0"),
+        ("LEFTFOLD_MAX_COST=nan", None, "give a number above 0"),
+        ("LEFTFOLD_BELL=2", None, "it is either true or false"),
+        ("LEFTFOLD_THEME=Dark", None, "choose one of 'auto', 'dark' or 'light'"),
+        ("LEFTFOLD_SYSTEM_PROMPT=null", "system_prompt", "null"),
+        ("LEFTFOLD_SYSTEM_PROMPT= 5 ", "system_prompt", " 5 "),
+    ],
+)
+def test_what_a_variable_says_is_text_of_the_settings_type(files, monkeypatch, said, key, value):
+    variable, text = said.split("=")
+    monkeypatch.setenv(variable, text)
+
+    if key is not None:
+        assert getattr(run_settings(), key) == value
+        return
+    with pytest.raises(UsageError, match=f"^{variable}={text!r}: {re.escape(value)}"):
+        run_settings()
 
 
 def test_config_shows_each_value_and_where_it_comes_from(tmp_path):
@@ -304,14 +333,3 @@ def test_settings_reach_the_conversation(tmp_path):
         assert server.requests[0].json["model"] == "mine"
     levels = [e for e in events(program.log()) if e["topic"] == "ThinkingLevelChanged"]
     assert levels[0]["state"]["level"] == "low"
-
-
-@pytest.mark.parametrize("arguments", [["list"], ["--offline", "-p", "hello"]])
-def test_without_a_settings_file_pydantic_settings_is_not_loaded(tmp_path, arguments):
-    """Modules are counted, no clock is looked at: it takes longer than `list` may take."""
-    done = Program(tmp_path).run(*arguments, environment={"PYTHONPROFILEIMPORTTIME": "1"})
-
-    loaded = {line.rpartition("|")[2].strip() for line in done.err.splitlines()}
-    assert "app.settings" in loaded
-    assert "pydantic_settings" not in loaded
-    assert "pydantic_settings" in sys.modules  # and this is how it is called

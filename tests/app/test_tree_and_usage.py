@@ -7,7 +7,7 @@ import pytest
 
 from app.bootstrap import AgentFactory
 from app.headless.one_turn import SilentScreen
-from app.settings import settings
+from app.settings import run_settings
 from app.verification import verify
 from app.view.lines import tree_line
 from app.view.statistics import statistics, text_of
@@ -124,7 +124,7 @@ def test_a_rotated_conversation_needs_nothing_of_its_source(conversations, tmp_p
         server.add(reply("## Goal\n- notes"), reply("## Goal\n- notes"))
 
         async def rotate():
-            workshop = AgentFactory(settings(), conversations, desk.model)
+            workshop = AgentFactory(run_settings(), conversations, desk.model)
             try:
                 return await workshop.rotate(desk.at_hand, SilentScreen())
             finally:

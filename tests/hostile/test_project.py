@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from app.cli import leftfold
+from app.configuration import MOST_BYTES as MOST_SETTINGS
+from app.configuration import left_out as left_out_settings
 from app.errors import UsageError
 from app.instructions import MOST_BYTES, context_files, left_out, project_root, system_prompt
-from app.settings import MOST_BYTES as MOST_SETTINGS
-from app.settings import left_out as left_out_settings
 from app.settings import run_settings
 from infrastructure.safe_files import NotTrustedError, beginning, is_own, require_trusted, whole
 from tests.app.programs import Program

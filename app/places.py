@@ -1,0 +1,54 @@
+"""Where things are: the home, the store, and the directory in which the program was started."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from app.errors import UsageError
+from app.i18n import _
+
+
+def home() -> Path:
+    """Return where Leftfold keeps its things."""
+    return expanded(os.environ.get("LEFTFOLD_HOME") or "~/.leftfold")
+
+
+def store_folder(named: str | None) -> Path:
+    """Return the folder of the logs: the one that is *named*, or the one in the home."""
+    return (expanded(named) if named else home() / "conversations").absolute()
+
+
+def is_new_store(store: Path) -> bool:
+    """Whether a store that was named, and is no home's own, is not there yet."""
+    return keeps_files() and store != store_folder(None) and not store.exists()
+
+
+def keeps_files() -> bool:
+    """Whether conversations are kept in a folder, not by another persistence module."""
+    module = os.environ.get("PERSISTENCE_MODULE")
+    return module in (None, "", "infrastructure.jsonl")
+
+
+def expanded(path: str) -> Path:
+    """Return *path* with the home that a ``~`` at its beginning stands for.
+
+    Raises:
+        UsageError: it is the home of nobody.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise UsageError(_("{path}: whose home is that?").format(path=path)) from None
+
+
+def working_directory() -> str:
+    """Return the directory in which the program was started.
+
+    Raises:
+        UsageError: it is gone.
+    """
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        raise UsageError(_("the working directory is gone; go to another one first")) from None
