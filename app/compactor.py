@@ -1,7 +1,7 @@
 """Compaction, done: asks the model for a summary, and records it only if it is a good one.
 
-The policy is `domain.compaction`; here are the requests, the refusals and the retries. Whatever
-fails or is interrupted leaves the log as it was (case K6).
+The policy is `domain.projections.compaction`; here are the requests, the refusals and the
+retries. What fails or is interrupted leaves the log as it was (case K6).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from app.i18n import _
 from app.summariser import Summariser
-from domain.compaction import context_tokens, find_cut, summary_text
 from domain.limits import Room
+from domain.projections.compaction import context_tokens, find_cut, summary_text
 from domain.projections.summaries import Subject
 from infrastructure.errors import ModelError
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from app.i18n import _
 from domain.answer import Answer
 from domain.canonical import digest
-from domain.compaction import context_tokens, estimate
 from domain.events import SummaryRequests, SummaryStep
+from domain.projections.compaction import context_tokens, estimate
 from domain.projections.context import PROJECTION
 from domain.projections.summaries import summary_requests, whole_request
 from domain.projections.usage import added

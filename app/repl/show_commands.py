@@ -12,10 +12,10 @@ from app.view.columns import columns
 from app.view.console import width
 from app.view.lines import log_line
 from app.view.statistics import statistics, text_of
-from domain.compaction import context_tokens, entry_tokens, estimate
 from domain.errors import InvalidCommandError
 from domain.events import BranchSummarized, Compacted, MessageAppended, NoteAppended
 from domain.messages import result_text
+from domain.projections.compaction import context_tokens, entry_tokens, estimate
 from domain.projections.context import context, live_entries
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from app.i18n import _
 from app.view.plain import one_line
-from domain.compaction import context_tokens
+from domain.projections.compaction import context_tokens
 from domain.projections.usage import usage_of
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ import msgspec
 
 from domain import tree
 from domain.canonical import digest
-from domain.compaction import Cut, cut_at, written_by_model
 from domain.errors import UnknownEntryError
 from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
 from domain.limits import Room
 from domain.messages import result_text
+from domain.projections.compaction import Cut, cut_at, written_by_model
 from domain.projections.context import live_entries, may_think, paired, request_body
 from domain.text import shortened
 

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from domain.compaction import context_tokens
 from domain.events import BranchSummarized, Compacted, TurnEnded
 from domain.limits import Room
+from domain.projections.compaction import context_tokens
 from domain.projections.context import context
 from domain.projections.usage import total
 from infrastructure.errors import ModelError

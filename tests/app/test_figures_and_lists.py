@@ -14,7 +14,7 @@ from app.view.columns import columns
 from app.view.lines import log_line, tree_line
 from app.view.plain import cells
 from app.view.statistics import statistics, text_of
-from domain.compaction import context_tokens
+from domain.projections.compaction import context_tokens
 from domain.projections.context import context
 from domain.projections.outline import outline
 from domain.projections.usage import added, by_model, own_entries, usage_of

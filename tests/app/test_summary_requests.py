@@ -11,8 +11,8 @@ from app.cli import leftfold
 from app.requests import summary_requests_for
 from app.verification import verify
 from domain.canonical import canonical
-from domain.compaction import context_tokens
 from domain.events import BranchSummarized, Compacted, LimitsLearned
+from domain.projections.compaction import context_tokens
 from domain.projections.proofs import proofs
 from tests import builders as b
 from tests.api_rules import prefix_violations

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.compaction import find_cut
 from domain.events import MessageAppended
+from domain.projections.compaction import find_cut
 from tests import builders as b
 
 WORK = [

@@ -13,9 +13,9 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from domain.canonical import digest
-from domain.compaction import find_cut
 from domain.conversation import Conversation
 from domain.events import Compacted, MessageAppended, SummaryRequests, SummaryStep, TurnError
+from domain.projections.compaction import find_cut
 from domain.projections.context import PROJECTION, context
 from domain.projections.pairing import CONTINUE
 from domain.projections.proofs import proofs
