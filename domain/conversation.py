@@ -96,7 +96,7 @@ class Conversation(Fold):
     def has_own_calls(self) -> bool:
         """Whether the newest answer, with its calls, was recorded here."""
         asked_at, _ = self._newest_calls(self.leaf)
-        entry = self._history.entries.get(asked_at)
+        entry = self._tree.entries.get(asked_at)
         return isinstance(entry, MessageAppended) and is_sealed(entry, self.seals)
 
     @property
@@ -296,10 +296,10 @@ class Conversation(Fold):
         """
         if any(call.id == tool_use_id for call in self.open_calls()):
             return self.leaf
-        history = self._reach(1)
-        for place in reversed(history.started_tools.get(tool_use_id, [])):
-            for version, entry in history.entries.items():
-                is_next = place is not None and history.parents[version] == place
+        tree = self._reach(1)
+        for place in reversed(tree.started_tools.get(tool_use_id, [])):
+            for version, entry in tree.entries.items():
+                is_next = place is not None and tree.parents[version] == place
                 if is_next and isinstance(entry, MessageAppended) and entry.content.tool_results:
                     place = version  # noqa: PLW2901 - the results that came before it
             if any(call.id == tool_use_id for call in self._newest_calls(place)[1]):

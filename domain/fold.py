@@ -6,28 +6,27 @@ gaps, entries whose parent is lost, a first event that is not `Started`.
 
 from __future__ import annotations
 
-from itertools import takewhile
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
 from eventsourcing.domain import BaseAggregate
 
 from domain import events
-from domain.errors import HistoryLostError, UnknownEntryError
-from domain.events import Entry, MessageAppended, Version
-from domain.history import Gap, History
+from domain.errors import HistoryLostError
+from domain.events import Entry, Version
+from domain.history import History
 from domain.limits import Limits
 from domain.seals import NO_KEY, Seals, sealed
 from domain.snapshot import FACTS, ConversationSnapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
     from domain.history import Load
 
 
-class Fold(BaseAggregate[UUID]):
+class Fold(History, BaseAggregate[UUID]):
     """A tree of entries, a leaf, and the facts around them, as the events tell them."""
 
     Event = events.Event
@@ -49,6 +48,7 @@ class Fold(BaseAggregate[UUID]):
 
     def _begin(self, conversation_id: UUID, timestamp: datetime) -> None:
         self.__base_init__(conversation_id, 0, timestamp)
+        History.__init__(self, _nothing)
         self.cwd: str | None = None
         self.cwd_seal = ""
         self.name: str | None = None
@@ -66,8 +66,6 @@ class Fold(BaseAggregate[UUID]):
         self.withheld: set[tuple[str, Version, str]] = set()
         self.last_turn: events.TurnEnded | None = None
         self.unrecognised: list[events.Unrecognised] = []
-        self._history = History(load=_nothing)
-        self._counted: tuple[Version | None, int] = (None, 0)
         self.restored_from: Version = 0
 
     @classmethod
@@ -91,7 +89,7 @@ class Fold(BaseAggregate[UUID]):
                 conversation = cls.blank(event.originator_id, event.timestamp)
             conversation.fold(event)
         if conversation is not None and conversation.leaf is not None:
-            conversation.has_entry(conversation.leaf)  # looked at at once: it may prove to be none
+            conversation.has_entry(conversation.leaf)  # if the snapshot was wrong, find out now
         return conversation
 
     # -- snapshots -----------------------------------------------------------------------------
@@ -131,20 +129,12 @@ class Fold(BaseAggregate[UUID]):
         self.queued = {event.originator_version: event for event in snapshot.queued}
         self.allowed = list(snapshot.allowed)
         self.limits, self.withheld = dict(snapshot.limits), set(snapshot.withheld)
-        self._counted = snapshot.leaf, snapshot.messages
-        self._history = History(since=self._version + 1, leaf=snapshot.leaf, load=load)
+        begins, messages = self._version + 1, snapshot.messages
+        History.__init__(self, load, begins=begins, leaf=snapshot.leaf, messages=messages)
         return self
 
-    def _reach(self, version: Version) -> History:
-        """Return the history with everything from *version* on in it."""
-        history = self._history
-        if version < history.since and not history.reach(version):
-            self._start_over()
-        return self._history
-
     def _start_over(self) -> None:
-        """Replay all of the log: it is not what it was when the snapshot was taken."""
-        whole = self.replay(None, self._history.load(1, self.version))
+        whole = self.replay(None, self._load(1, self.version))
         if whole is None:
             raise HistoryLostError(self.id)
         for event in self.pending_events:
@@ -160,14 +150,14 @@ class Fold(BaseAggregate[UUID]):
         if version <= self._version:
             return
         if version > self._version + 1:
-            self._history.lose(self._version + 1, version - 1)
+            self._tree.lose(self._version + 1, version - 1)
         self._version = version
         self._modified_on = event.timestamp
         self.when(event)
 
     def when(self, event: events.Event) -> None:  # noqa: C901, PLR0912 - one flat table of all events
         """Change state by what *event* says happened."""
-        self._history.record(event)
+        self._tree.record(event)
         match event:
             case Entry():
                 self.last_turn = None
@@ -206,125 +196,6 @@ class Fold(BaseAggregate[UUID]):
                 self.allowed.clear()
             case events.Unrecognised():
                 self.unrecognised.append(event)
-
-    # -- the past ------------------------------------------------------------------------------
-
-    @property
-    def leaf(self) -> Version | None:
-        """The entry that the next one hangs from."""
-        return self._history.leaf
-
-    @property
-    def gaps(self) -> list[Gap]:
-        """Where events are lost or cannot be read: `first`, `last`, `unreadable`, `leaf`."""
-        return self._history.gaps
-
-    @property
-    def is_orderly(self) -> bool:
-        """Whether each parent, and each place of the leaf, is an entry: looked up if in doubt."""
-        if self._history.doubts:
-            self._reach(min(self._history.doubts))
-        return self._history.is_orderly
-
-    @property
-    def entries(self) -> Mapping[Version, Entry]:
-        """All entries, in order."""
-        return self._reach(1).entries
-
-    @property
-    def parents(self) -> Mapping[Version, Version | None]:
-        """What each entry hangs from: another one, or nothing."""
-        return self._reach(1).parents
-
-    @property
-    def turns(self) -> Sequence[events.TurnEnded]:
-        """How every turn ended, in order."""
-        return self._reach(1).turns
-
-    def has_entry(self, version: Version) -> bool:
-        """Whether *version* is an entry."""
-        return version > 0 and version in self._reach(version).entries
-
-    def entry(self, version: Version) -> Entry:
-        """Return the entry *version*.
-
-        Raises:
-            UnknownEntryError: it is none.
-        """
-        if not self.has_entry(version):
-            raise UnknownEntryError(version)
-        return self._history.entries[version]
-
-    def parent_of(self, version: Version) -> Version | None:
-        """Return what the entry *version* hangs from.
-
-        Raises:
-            UnknownEntryError: *version* is not an entry.
-        """
-        self.entry(version)
-        parent = self._history.parents[version]
-        if parent is not None and parent < self._history.since:
-            self._reach(parent)  # which may find that it is no entry
-        return self._history.parents[version]
-
-    def since(self, version: Version) -> Iterator[Entry]:
-        """Yield the entries from *version* on, the newest first."""
-        entries = self._reach(version).entries
-        for number in reversed(entries):
-            if number < version:
-                return
-            yield entries[number]
-
-    def backwards(self, leaf: Version | None) -> Iterator[Entry]:
-        """Yield the entries from *leaf* to the root; what is not taken is not looked at.
-
-        Raises:
-            UnknownEntryError: *leaf* is not an entry.
-        """
-        while leaf is not None:
-            history = self._reach(leaf) if leaf < self._history.since else self._history
-            entry = history.entries.get(leaf)
-            if entry is None:
-                raise UnknownEntryError(leaf)
-            yield entry
-            parent = self._history.parents[leaf]
-            known = parent is None or parent >= self._history.since
-            leaf = parent if known else self.parent_of(leaf)
-
-    def path(self, leaf: Version | None) -> tuple[Entry, ...]:
-        """Return the entries from the root to *leaf*.
-
-        Raises:
-            UnknownEntryError: *leaf* is not an entry.
-        """
-        return tuple(self.backwards(leaf))[::-1]
-
-    def _path_from(self, first: Version) -> list[Entry]:
-        """Return the end of the path to the leaf that begins with the entry *first*.
-
-        Raises:
-            UnknownEntryError: *first* is not on the path.
-        """
-        end = list(takewhile(lambda e: e.originator_version >= first, self.backwards(self.leaf)))
-        if not end or end[-1].originator_version != first:
-            raise UnknownEntryError(first)
-        return end[::-1]
-
-    def messages(self) -> tuple[MessageAppended, ...]:
-        """Return the messages on the path to the leaf."""
-        return tuple(e for e in self.path(self.leaf) if isinstance(e, MessageAppended))
-
-    def message_count(self) -> int:
-        """Return how many messages are on the path to the leaf."""
-        known, before = self._counted
-        count = 0
-        for entry in self.backwards(self.leaf):
-            if entry.originator_version == known:
-                count += before
-                break
-            count += isinstance(entry, MessageAppended)
-        self._counted = self.leaf, count
-        return count
 
 
 def _nothing(_first: Version, _last: Version) -> Sequence[events.Event]:

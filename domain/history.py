@@ -1,20 +1,30 @@
 """The tree that the events of a conversation make, and how much of it is in memory.
 
-`History.record` is the one fold of entries, leaf, gaps and started tools: of a whole log, of what
-came since a snapshot, and of a block of what came before. Such a block is fetched on demand, from
-the end: to go on with a conversation, to show its end and to project its context after a
+`Tree.record` is the one fold of entries, leaf, gaps and started tools: of a whole log, of what
+came since a snapshot, and of a block of what came before. `History` fetches such a block on demand,
+from the end: to go on with a conversation, to show its end and to project its context after a
 compaction, nothing else is needed. The log stays the truth: a block that is not as the snapshot
 took it to be makes the snapshot worthless.
 """
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from domain.events import Entry, LeafMoved, ToolStarted, TurnEnded, Unrecognised, Version
+from domain.errors import UnknownEntryError
+from domain.events import (
+    Entry,
+    LeafMoved,
+    MessageAppended,
+    ToolStarted,
+    TurnEnded,
+    Unrecognised,
+    Version,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from domain.events import Event
 
@@ -33,39 +43,39 @@ class Gap(NamedTuple):
     unreadable: bool = False
 
 
-class History:
+class Tree:
     """Entries and their parents, the leaf, what is lost, the calls that began, the ended turns.
 
     Attributes:
-        since: Everything from this version on is here; 1 for all of it.
-        leaf: The entry that the next one hangs from.
+        begins: Everything from this version on is in it; 1 for all of a log.
         is_orderly: Whether each parent and each place of the leaf is an entry.
-        doubts: Entries, as the events since the snapshot have it, that are not here yet.
+        presumed: Versions before *begins* that events of the tree take for entries.
+        is_leaf_known: Whether the leaf is known, and with it what events belong to.
     """
 
     def __init__(
-        self,
-        *,
-        load: Load,
-        since: Version = 1,
-        leaf: Version | None = None,
-        is_leaf_known: bool = True,
+        self, *, begins: Version = 1, leaf: Version | None = None, is_leaf_known: bool = True
     ) -> None:
+        self.begins = begins
+        self.leaf = leaf
         self.entries: dict[Version, Entry] = {}
         self.parents: dict[Version, Version | None] = {}
         self.started_tools: dict[str, list[Version | None]] = {}
         self.turns: list[TurnEnded] = []
         self.gaps: list[Gap] = []
         self.is_orderly = True
-        self.leaf = leaf
-        self.since = since
-        self.load = load
-        self.doubts: set[Version] = set()
-        self._expected = set() if leaf is None else {leaf}  # entries, as the snapshot has it
-        self._is_leaf_known = is_leaf_known
-        self._block = _FIRST_BLOCK
+        self.presumed: set[Version] = set()
+        self.is_leaf_known = is_leaf_known
 
-    # -- the fold ------------------------------------------------------------------------------
+    @classmethod
+    def of(cls, events: Sequence[Event], begins: Version) -> Tree:
+        """Return the tree of *events*, which are all from the version *begins* on."""
+        tree = cls(begins=begins, is_leaf_known=begins == 1)
+        for event in events:
+            tree.record(event)
+            if not tree.is_leaf_known:  # what it hangs from is not known: the next block knows
+                tree.begins = event.originator_version + 1
+        return tree
 
     def record(self, event: Event) -> None:
         """Change the tree by what *event* says happened; most events do not."""
@@ -75,18 +85,18 @@ class History:
                 self.parents[version] = (
                     parent if parent == self.leaf else self._resolve(parent, before=version)
                 )
-                self.leaf, self._is_leaf_known = version, True
+                self.leaf, self.is_leaf_known = version, True
             case LeafMoved(originator_version=version, target=target):
-                self.leaf, self._is_leaf_known = self._resolve(target, before=version), True
-            case ToolStarted(tool_use_id=tool_use_id) if self._is_leaf_known:
+                self.leaf, self.is_leaf_known = self._resolve(target, before=version), True
+            case ToolStarted(tool_use_id=tool_use_id) if self.is_leaf_known:
                 self.started_tools.setdefault(tool_use_id, []).append(self.leaf)
-            case TurnEnded() if self._is_leaf_known:
+            case TurnEnded() if self.is_leaf_known:
                 self.turns.append(event)
             case Unrecognised(originator_version=version):
                 self.lose(version, version, unreadable=True)
 
     def lose(self, first: Version, last: Version, *, unreadable: bool = False) -> None:
-        """Take it that the events *first*…*last* are lost."""
+        """Record that the events *first*…*last* are lost."""
         self.gaps.append(Gap(first, last, self.leaf, unreadable))
 
     def _resolve(self, target: Version | None, *, before: Version) -> Version | None:
@@ -97,8 +107,8 @@ class History:
         """
         if target is None or (target < before and target in self.entries):
             return target
-        if 0 < target < self.since:
-            self.doubts.add(target)
+        if 0 < target < self.begins:
+            self.presumed.add(target)
             return target
         self.is_orderly = False
         for gap in self.gaps:
@@ -106,41 +116,183 @@ class History:
                 return gap.leaf
         return self.leaf
 
-    # -- what came before ----------------------------------------------------------------------
-
-    def reach(self, version: Version) -> bool:
-        """Have everything from *version* on here; False if the log is not what it was."""
-        while self.since > max(version, 1):
-            first = max(min(version, self.since - self._block), 1)
-            self._block *= 2
-            events = self.load(first, self.since - 1)
-            if [event.originator_version for event in events] != list(range(first, self.since)):
-                return False
-            if not self._prepend(events, first):
-                return False
-        return True
-
-    def _prepend(self, events: Sequence[Event], first: Version) -> bool:
-        """Put *events* before what is here; whether they are what a snapshot may leave out."""
-        older = History(load=self.load, since=first, is_leaf_known=first == 1)
-        for event in events:
-            older.record(event)
-            if not older._is_leaf_known:  # what it hangs from is not known: the next block knows
-                older.since = event.originator_version + 1
-        return older.is_orderly and not older.gaps and self._adopt(older)
-
-    def _adopt(self, older: History) -> bool:
-        """Put *older* before what is here; whether what was taken for an entry of it is one."""
-        within = {each for each in self.doubts | self._expected if each >= older.since}
-        if not within <= older.entries.keys():
-            return False
-        self.doubts -= within
-        self._expected = self._expected - within | older.doubts
+    def prepend(self, older: Tree) -> None:
+        """Put *older*, which ends where this tree begins, before it."""
+        self.presumed = {each for each in self.presumed if each < older.begins}
         self.entries = older.entries | self.entries
         self.parents = older.parents | self.parents
         for tool_use_id, leaves in self.started_tools.items():
             older.started_tools.setdefault(tool_use_id, []).extend(leaves)
         self.started_tools = older.started_tools
         self.turns = older.turns + self.turns
-        self.since = older.since
+        self.begins = older.begins
+
+
+class History:
+    """A tree that is read backwards, and fetched as far as it is read.
+
+    Args:
+        load: Fetches the events before *begins*.
+        begins: The first version that is not fetched.
+        leaf: The leaf before that version.
+        messages: How many messages are on the path to it.
+    """
+
+    def __init__(
+        self, load: Load, *, begins: Version = 1, leaf: Version | None = None, messages: int = 0
+    ) -> None:
+        self._tree = Tree(begins=begins, leaf=leaf)
+        self._load = load
+        self._expected = set() if leaf is None else {leaf}  # entries, as the snapshot has it
+        self._block = _FIRST_BLOCK
+        self._counted = leaf, messages
+
+    # -- what came before ----------------------------------------------------------------------
+
+    def _reach(self, version: Version) -> Tree:
+        """Return the tree with everything from *version* on in it."""
+        while self._tree.begins > max(version, 1):
+            if not self._prepend_block(version):
+                self._start_over()
+        return self._tree
+
+    def _start_over(self) -> None:
+        """Replay all of the log: it is not what it was when the snapshot was taken."""
+        raise NotImplementedError
+
+    def _prepend_block(self, version: Version) -> bool:
+        """Fetch events before what is here; whether they are what the snapshot took them to be."""
+        begins = self._tree.begins
+        first = max(min(version, begins - self._block), 1)
+        self._block *= 2
+        events = self._load(first, begins - 1)
+        if [event.originator_version for event in events] != list(range(first, begins)):
+            return False
+        older = Tree.of(events, first)
+        taken_for_entries = self._tree.presumed | self._expected
+        within = {each for each in taken_for_entries if each >= older.begins}
+        if not older.is_orderly or older.gaps or not within <= older.entries.keys():
+            return False
+        self._expected = self._expected - within | older.presumed  # the snapshot vouches for them
+        self._tree.prepend(older)
         return True
+
+    # -- the tree ------------------------------------------------------------------------------
+
+    @property
+    def leaf(self) -> Version | None:
+        """The entry that the next one hangs from."""
+        return self._tree.leaf
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """Where events are lost or cannot be read: `first`, `last`, `unreadable`, `leaf`."""
+        return self._tree.gaps
+
+    @property
+    def is_orderly(self) -> bool:
+        """Whether each parent, and each place of the leaf, is an entry: looked up if in doubt."""
+        if self._tree.presumed:
+            self._reach(min(self._tree.presumed))
+        return self._tree.is_orderly
+
+    @property
+    def entries(self) -> Mapping[Version, Entry]:
+        """All entries, in order."""
+        return self._reach(1).entries
+
+    @property
+    def parents(self) -> Mapping[Version, Version | None]:
+        """What each entry hangs from: another one, or nothing."""
+        return self._reach(1).parents
+
+    @property
+    def turns(self) -> Sequence[TurnEnded]:
+        """How every turn ended, in order."""
+        return self._reach(1).turns
+
+    def has_entry(self, version: Version) -> bool:
+        """Whether *version* is an entry."""
+        return version > 0 and version in self._reach(version).entries
+
+    def entry(self, version: Version) -> Entry:
+        """Return the entry *version*.
+
+        Raises:
+            UnknownEntryError: it is none.
+        """
+        if not self.has_entry(version):
+            raise UnknownEntryError(version)
+        return self._tree.entries[version]
+
+    def parent_of(self, version: Version) -> Version | None:
+        """Return what the entry *version* hangs from.
+
+        Raises:
+            UnknownEntryError: *version* is not an entry.
+        """
+        self.entry(version)
+        parent = self._tree.parents[version]
+        if parent is not None and parent < self._tree.begins:
+            self._reach(parent)  # which may find that it is no entry
+        return self._tree.parents[version]
+
+    # -- walks ---------------------------------------------------------------------------------
+
+    def since(self, version: Version) -> Iterator[Entry]:
+        """Yield the entries from *version* on, the newest first."""
+        entries = self._reach(version).entries
+        for number in reversed(entries):
+            if number < version:
+                return
+            yield entries[number]
+
+    def backwards(self, leaf: Version | None) -> Iterator[Entry]:
+        """Yield the entries from *leaf* to the root; what is not taken is not read.
+
+        Raises:
+            UnknownEntryError: *leaf* is not an entry.
+        """
+        while leaf is not None:
+            entry = self._reach(leaf).entries.get(leaf)
+            if entry is None:
+                raise UnknownEntryError(leaf)
+            yield entry
+            parent = self._tree.parents[leaf]
+            is_here = parent is None or parent >= self._tree.begins
+            leaf = parent if is_here else self.parent_of(leaf)
+
+    def path(self, leaf: Version | None) -> tuple[Entry, ...]:
+        """Return the entries from the root to *leaf*.
+
+        Raises:
+            UnknownEntryError: *leaf* is not an entry.
+        """
+        return tuple(self.backwards(leaf))[::-1]
+
+    def _path_from(self, first: Version) -> list[Entry]:
+        """Return the end of the path to the leaf that begins with the entry *first*.
+
+        Raises:
+            UnknownEntryError: *first* is not on the path.
+        """
+        end = list(takewhile(lambda e: e.originator_version >= first, self.backwards(self.leaf)))
+        if not end or end[-1].originator_version != first:
+            raise UnknownEntryError(first)
+        return end[::-1]
+
+    def messages(self) -> tuple[MessageAppended, ...]:
+        """Return the messages on the path to the leaf."""
+        return tuple(e for e in self.path(self.leaf) if isinstance(e, MessageAppended))
+
+    def message_count(self) -> int:
+        """Return how many messages are on the path to the leaf."""
+        known, before = self._counted
+        count = 0
+        for entry in self.backwards(self.leaf):
+            if entry.originator_version == known:
+                count += before
+                break
+            count += isinstance(entry, MessageAppended)
+        self._counted = self.leaf, count
+        return count

@@ -12,6 +12,7 @@ import msgspec
 
 from domain import events
 from domain.conversation import Conversation
+from domain.history import History
 
 ID = UUID("01920000-0000-7000-8000-000000000001")
 SOURCE = UUID("01920000-0000-7000-8000-000000000000")
@@ -254,13 +255,14 @@ def state(talk):
     """Everything that a conversation is, as something that can be compared and shown."""
     if talk is None:
         return None
-    hidden = {"clock", "seals", "_pending_events", "_history", "_counted", "restored_from"}
+    hidden = {"clock", "seals", "restored_from", "_pending_events"}
+    hidden |= vars(History(load=None)).keys()
     facts = {key: value for key, value in sorted(vars(talk).items()) if key not in hidden}
-    history = talk._reach(1)
+    tree = talk._reach(1)
     names = ("entries", "parents", "turns", "gaps", "leaf", "is_orderly")
-    past = {name: copy(getattr(history, name)) for name in names}
-    started = {call: list(leaves) for call, leaves in history.started_tools.items()}
-    order, count = list(history.entries), talk.message_count()
+    past = {name: copy(getattr(tree, name)) for name in names}
+    started = {call: list(leaves) for call, leaves in tree.started_tools.items()}
+    order, count = list(tree.entries), talk.message_count()
     return facts | past | {"started_tools": started, "order": order, "count": count}
 
 

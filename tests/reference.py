@@ -9,6 +9,7 @@ from uuid import UUID
 
 from domain.conversation import Conversation
 from domain.fold import Fold
+from domain.history import History
 from domain.projections import catalogue, context, outline, transcript, usage
 from tests.builders import NOW
 
@@ -40,17 +41,18 @@ PROJECTIONS = (
 )  # fmt: skip
 
 
-_MODULES = (Fold.__module__, Conversation.__module__)
+_CLASSES = (History, Fold, Conversation)
 
 
 def methods():
     """The public functions and properties that the conversation itself defines, by name."""
     return {
         name: value
-        for name, value in (vars(Fold) | vars(Conversation)).items()
+        for owner in _CLASSES
+        for name, value in vars(owner).items()
         if not name.startswith("_") and name not in OWN
         if inspect.isroutine(value) or isinstance(value, property)
-        if getattr(inspect.unwrap(_function(value)), "__module__", "") in _MODULES
+        if getattr(inspect.unwrap(_function(value)), "__module__", "") == owner.__module__
     }
 
 
