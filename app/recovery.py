@@ -20,7 +20,8 @@ from uuid_utils.compat import uuid7
 
 from app.errors import AppError, LockedConversationError
 from domain import events
-from domain.conversation import OUTCOME_UNKNOWN, Conversation
+from domain.calls import OUTCOME_UNKNOWN
+from domain.conversation import Conversation
 from domain.events import TOPICS, Entry, MessageAppended, Unrecognised
 from domain.projections.proofs import proofs
 from domain.seals import sealed

@@ -13,6 +13,14 @@ if TYPE_CHECKING:
 
     from domain.messages import Json, JsonObject
 
+DECISIONS = ("yes", "always", "no")
+
+OUTCOME_UNKNOWN = (
+    "The outcome of this call is unknown: it was started, and interrupted before its result was "
+    "recorded. It was not run again; check before you repeat it."
+)
+NEVER_STARTED = "This call was never started: the turn was interrupted before."
+
 NO_ID = "This call was not run: it has no id. Make it again, with an id of its own."
 SAME_ID = (
     "This call was not run: another call of the same answer has its id. Make it again, with an id "

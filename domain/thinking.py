@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 BUDGETS = {"low": 2_048, "medium": 8_192, "high": 16_384, "xhigh": 24_576, "max": 31_744}
 """Tokens to think with, by level, where a model knows only budgets."""
 
+THINKING_LEVELS = ("off", *BUDGETS)
+
 _LEAST_BUDGET = 1_024
 _LEFT_FOR_THE_ANSWER = 1_024
 _ADAPTIVE = re.compile(

@@ -8,8 +8,6 @@ from pathlib import Path
 from uuid import UUID
 
 from domain.conversation import Conversation
-from domain.fold import Fold
-from domain.history import History
 from domain.projections import catalogue, context, outline, transcript, usage
 from tests.builders import NOW
 
@@ -41,7 +39,7 @@ PROJECTIONS = (
 )  # fmt: skip
 
 
-_CLASSES = (History, Fold, Conversation)
+_CLASSES = [cls for cls in reversed(Conversation.__mro__) if cls.__module__.startswith("domain.")]
 
 
 def methods():

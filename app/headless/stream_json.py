@@ -21,7 +21,7 @@ from app.headless.one_turn import happened, not_recorded, result_of
 from app.ports import Approval
 from app.signals import owned
 from app.suggestions import suggestion
-from domain.conversation import DECISIONS
+from domain.calls import DECISIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -14,9 +14,9 @@ from app.i18n import _
 from app.repl import place_commands, show_commands, tab
 from app.repl.command import Command
 from app.suggestions import nearest
-from domain.conversation import THINKING_LEVELS
 from domain.errors import InvalidCommandError
 from domain.projections.compaction import context_tokens
+from domain.thinking import THINKING_LEVELS
 
 if TYPE_CHECKING:
     from app.repl.desk import Desk

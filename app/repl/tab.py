@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from app.i18n import _
 from app.view.plain import one_line
-from domain.conversation import THINKING_LEVELS
 from domain.projections.outline import outline
+from domain.thinking import THINKING_LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,8 @@ from app.agent import MAX_PAUSES
 from app.errors import NotRecordedError
 from app.requests import request_for
 from app.verification import verify
+from domain.calls import NEVER_STARTED
 from domain.canonical import canonical
-from domain.conversation import NEVER_STARTED
 from domain.errors import InvalidCommandError
 from domain.events import MessageAppended, ToolStarted, TurnEnded
 from domain.messages import result_text

@@ -7,7 +7,7 @@ import pytest
 
 from app.ports import UNASKED, Approval
 from domain.answer import Answer
-from domain.conversation import NEVER_STARTED
+from domain.calls import NEVER_STARTED
 from domain.events import ApprovalDecided, PromptWithdrawn
 from domain.messages import result_text
 from tests.app.doubles import Desk, Judge

@@ -14,7 +14,8 @@ import pytest
 from app import run
 from app.application import Conversations
 from app.errors import UsageError
-from domain.conversation import OUTCOME_UNKNOWN, Conversation
+from domain.calls import OUTCOME_UNKNOWN
+from domain.conversation import Conversation
 from tests.app.programs import Program, events, results, said, topics
 from tests.server import ScriptedServer, call, refuse, reply
 

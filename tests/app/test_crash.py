@@ -12,7 +12,7 @@ import pytest
 
 from app.application import Conversations
 from app.verification import verify
-from domain.conversation import NEVER_STARTED, OUTCOME_UNKNOWN
+from domain.calls import NEVER_STARTED, OUTCOME_UNKNOWN
 from tests.app.doubles import STOPPED, Desk
 from tests.app.programs import (
     Program,

@@ -8,7 +8,7 @@ import pytest
 from app.configuration import DEFAULT_TOOLS, VARIABLES, choices
 from app.errors import UsageError
 from app.settings import run_settings, settings
-from domain.conversation import THINKING_LEVELS
+from domain.thinking import THINKING_LEVELS
 from tests.app.programs import ROOT, Program, events
 from tests.server import ScriptedServer, reply
 

@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
-from domain.calls import NO_ID, NO_INPUT, NO_NAME, SAME_ID
-from domain.conversation import NEVER_STARTED, OUTCOME_UNKNOWN, Conversation
+from domain.calls import NEVER_STARTED, NO_ID, NO_INPUT, NO_NAME, OUTCOME_UNKNOWN, SAME_ID
+from domain.conversation import Conversation
 from domain.errors import UnknownEntryError
 from domain.projections.context import context
 from domain.projections.pairing import CONTINUE, LOST

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import events
-from domain.conversation import NEVER_STARTED, OUTCOME_UNKNOWN, THINKING_LEVELS, Conversation
+from domain.calls import NEVER_STARTED, OUTCOME_UNKNOWN
+from domain.conversation import Conversation
 from domain.errors import (
     ConversationError,
     InvalidCommandError,
@@ -15,6 +16,7 @@ from domain.errors import (
     UnknownEntryError,
 )
 from domain.history import Gap
+from domain.thinking import THINKING_LEVELS
 from tests import builders as b
 
 

@@ -23,7 +23,7 @@ from uuid_utils.compat import uuid7
 
 from app.application import Conversations, OpenConversation
 from app.verification import verify
-from domain.conversation import OUTCOME_UNKNOWN
+from domain.calls import OUTCOME_UNKNOWN
 from tests.app.doubles import Desk, begin
 from tests.faults import history
 from tests.faults.syscalls import killed_at

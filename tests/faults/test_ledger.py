@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from app.application import Conversations
 from app.verification import verify
-from domain.conversation import NEVER_STARTED, OUTCOME_UNKNOWN, Conversation
+from domain.calls import NEVER_STARTED, OUTCOME_UNKNOWN
+from domain.conversation import Conversation
 from domain.projections.context import context
 from domain.projections.transcript import transcript
 from infrastructure.jsonl.reader import scan

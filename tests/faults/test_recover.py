@@ -14,8 +14,8 @@ from app.cli import leftfold
 from app.errors import LockedConversationError
 from app.recovery import IN_PART, LOST_HERE, NothingToRecoverError, recover
 from app.verification import verify
+from domain.calls import NEVER_STARTED, OUTCOME_UNKNOWN
 from domain.canonical import digest
-from domain.conversation import NEVER_STARTED, OUTCOME_UNKNOWN
 from domain.events import MessageAppended, NoteAppended, Started
 from domain.projections.context import context
 from infrastructure.errors import NewerFormatError

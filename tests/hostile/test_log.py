@@ -20,7 +20,8 @@ from app.application import Conversations
 from app.cli import leftfold
 from app.recovery import recover
 from domain import events
-from domain.conversation import NEVER_STARTED, Conversation
+from domain.calls import NEVER_STARTED
+from domain.conversation import Conversation
 from domain.events import ApprovalDecided
 from domain.messages import ToolUseBlock, result_text
 from domain.seals import sealed

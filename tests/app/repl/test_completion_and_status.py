@@ -14,8 +14,8 @@ from app.application import Conversations
 from app.repl import slash
 from app.repl.completion import PromptCompleter, is_completable
 from app.repl.status import Facts, Spent, StatusLine, parts, shortened
-from domain.conversation import THINKING_LEVELS
 from domain.projections.compaction import context_tokens
+from domain.thinking import THINKING_LEVELS
 from tests import builders as b
 from tests.app.doubles import begin
 

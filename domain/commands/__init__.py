@@ -1,0 +1,1 @@
+"""What may be said to a conversation, by subject; `domain.conversation` is made of it."""
