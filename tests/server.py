@@ -16,7 +16,7 @@ from threading import Event, Lock
 
 from infrastructure.model import offline
 from infrastructure.model.offline import Reply
-from infrastructure.model.offline_server import COUNT_TOKENS, OfflineServer, Refusal
+from infrastructure.model.offline_server import OfflineServer, Refusal
 from tests import api_rules
 
 ERROR_TYPES = {
@@ -176,7 +176,6 @@ class ScriptedServer(OfflineServer):
     def __init__(self, steps=(), *, expect_violations=False):
         super().__init__(self._next)
         self.requests = []  # to /v1/messages, in order
-        self.counts = []  # to /v1/messages/count_tokens, in order
         self.violations = []
         self._expect_violations = expect_violations
         self._steps = list(steps)
@@ -248,13 +247,9 @@ class ScriptedServer(OfflineServer):
             request = json.loads(body)
         except ValueError as error:
             return [f"body: not JSON: {error}"]
-        counting = path == COUNT_TOKENS
-        # A count needs no max_tokens; all other rules hold for it too.
-        judged = {"max_tokens": 2**31, **request} if counting else request
-        broken = [*api_rules.violations(judged), *self._forged(request)]
+        broken = [*api_rules.violations(request), *self._forged(request)]
         with self._mutex:
-            record = Recorded(path, body, request, tuple(broken))
-            (self.counts if counting else self.requests).append(record)
+            self.requests.append(Recorded(path, body, request, tuple(broken)))
         return broken
 
     def _forged(self, request):

@@ -14,6 +14,8 @@ from hashlib import sha256
 from itertools import groupby
 from typing import Any
 
+from infrastructure.model import offline_phrases as phrases
+
 Json = dict[str, Any]
 
 _MAX_QUOTED_PROMPTS = 20
@@ -36,8 +38,8 @@ def respond(request: Json) -> Reply:
     """Answer the Messages API body *request* by the rules below.
 
     The last user text chooses the rule. Tool results in the latest user message are shown first;
-    when no text came with them, showing them is the whole answer. The request must have passed
-    `offline_server.problem`.
+    when no text came with them, showing them is the whole answer. The request is one that the API
+    would take.
     """
     turn = _Turn.of(request)
     blocks = [*_show_results(turn), *_follow(turn)]
@@ -129,6 +131,9 @@ class _Turn:
     def say(self, english: str, chinese: str) -> str:
         return chinese if self.chinese else english
 
+    def answer(self, english: str, chinese: str) -> list[Json]:
+        return _text(self.say(english, chinese))
+
 
 def _blocks(message: Json) -> list[Json]:
     content = message["content"]
@@ -160,11 +165,9 @@ def _text(text: str) -> list[Json]:
 
 def _calls(turn: _Turn, name: str, *inputs: Json) -> list[Json]:
     if name not in turn.tools:
-        return _text(
-            turn.say(
-                f"I cannot do that: the tool `{name}` is not offered in this request.",
-                f"做不到：这次请求没有提供工具 `{name}`。",
-            )
+        return turn.answer(
+            f"I cannot do that: the tool `{name}` is not offered in this request.",
+            f"做不到：这次请求没有提供工具 `{name}`。",
         )
     return [
         {
@@ -205,14 +208,9 @@ def _unquoted(path: str) -> str:
 
 
 def _use_tools(turn: _Turn, match: re.Match[str]) -> list[Json]:
-    count = _NUMBERS.get(match["count"].lower())
+    count = phrases.NUMBERS.get(match["count"].lower())
     if count is None:
-        return _text(
-            turn.say(
-                "I can use 1 to 16 tools at once.",
-                "我一次可以用 1 到 16 个工具。",
-            )
-        )
+        return turn.answer("I can use 1 to 16 tools at once.", "我一次可以用 1 到 16 个工具。")
     commands = ({"command": f"echo {number}"} for number in range(1, count + 1))
     return _calls(turn, "bash", *commands)
 
@@ -220,11 +218,9 @@ def _use_tools(turn: _Turn, match: re.Match[str]) -> list[Json]:
 def _recall(turn: _Turn, _match: re.Match[str]) -> list[Json]:
     earlier = [quoted for prompt in turn.prompts[:-1] for quoted in _quotable(prompt)]
     if not earlier:
-        return _text(
-            turn.say(
-                "Nothing came before this in the messages that I was sent.",
-                "在我收到的消息里，这之前什么都没有。",
-            )
+        return turn.answer(
+            "Nothing came before this in the messages that I was sent.",
+            "在我收到的消息里，这之前什么都没有。",
         )
     numbered = [f"{number}. “{_quote(prompt)}”" for number, prompt in enumerate(earlier, 1)]
     skipped = max(0, len(earlier) - _MAX_QUOTED_PROMPTS - 1)
@@ -252,11 +248,9 @@ def _quote(prompt: str) -> str:
 
 def _think(turn: _Turn, match: re.Match[str]) -> list[Json]:
     if (turn.request.get("thinking") or {}).get("type") == "disabled":
-        return _text(
-            turn.say(
-                "Thinking is switched off in this request, so there is no thinking block.",
-                "这次请求关闭了思考，所以没有思考块。",
-            )
+        return turn.answer(
+            "Thinking is switched off in this request, so there is no thinking block.",
+            "这次请求关闭了思考，所以没有思考块。",
         )
     topic = _quote(match["topic"]) or turn.say("nothing in particular", "没有具体内容")
     thinking = turn.say(
@@ -270,46 +264,15 @@ def _think(turn: _Turn, match: re.Match[str]) -> list[Json]:
     }
     return [
         block,
-        *_text(
-            turn.say(
-                "The thinking block before this is a fixed sample: I follow rules, I do not think.",
-                "上面的思考块是固定的样例：我只按规则回答，并不会思考。",
-            )
+        *turn.answer(
+            "The thinking block before this is a fixed sample: I follow rules, I do not think.",
+            "上面的思考块是固定的样例：我只按规则回答，并不会思考。",
         ),
     ]
 
 
-_USAGE_ENGLISH = """\
-I am Leftfold's built-in offline model: a few fixed rules, not a language model. I understand:
-
-- `list the files here`
-- `read FILE`
-- `write FILE: TEXT`
-- `edit FILE: OLD -> NEW`
-- `run: COMMAND`
-- `use N tools at once`
-- `think about SOMETHING`
-- `what did I ask you?`
-
-To talk to a real model, leave, set your key (`export ANTHROPIC_API_KEY=…`) and start again."""
-
-_USAGE_CHINESE = """\
-我是 Leftfold 内置的离线模型：只有几条固定的规则，不是语言模型。我听得懂：
-
-- `列出当前目录的文件`
-- `读取 文件`
-- `写入 文件：内容`
-- `编辑 文件：旧 -> 新`
-- `运行：命令`
-- `同时用 N 个工具`
-- `想一想……`
-- `刚才我让你做什么了`
-
-要使用真正的模型，请退出，设置密钥（`export ANTHROPIC_API_KEY=…`），然后重新启动。"""
-
-
 def _introduce(turn: _Turn) -> list[Json]:
-    return _text(turn.say(_USAGE_ENGLISH, _USAGE_CHINESE))
+    return turn.answer(phrases.USAGE_ENGLISH, phrases.USAGE_CHINESE)
 
 
 def _summarise(turn: _Turn, match: re.Match[str]) -> list[Json]:
@@ -415,88 +378,21 @@ def _capped(turn: _Turn, text: str) -> str:
     )
 
 
-# Which words choose which rule. The first pattern that matches all of the prompt wins.
-
-_ENGLISH_NUMBERS = """
-    one two three four five six seven eight
-    nine ten eleven twelve thirteen fourteen fifteen sixteen
-"""
-_CHINESE_NUMBERS = "一 二 三 四 五 六 七 八 九 十 十一 十二 十三 十四 十五 十六"
-_NUMBERS = {
-    word: number
-    for words in (_ENGLISH_NUMBERS, _CHINESE_NUMBERS, " ".join(map(str, range(1, 17))), "一 两")
-    for number, word in enumerate(words.split(), 1)
-}
-_PATH = r"""(?P<path> "[^"\n]+" | '[^'\n]+' | `[^`\n]+` | [^\s:："'`][^\s:：]* )"""
-_PLEASE = r"(?: please\s+ | can\s+you\s+ )?"
-_QING = r"(?: 请你 | 请帮我 | 请 | 帮我 | 麻烦 )?\s*"
-
-_LIST_FILES = rf"""
-    {_PLEASE} (?:
-        ls
-      | (?: list | show ) (?: \s+me )? (?: \s+all )? (?: \s+of )? (?: \s+the )? \s+files
-        (?: \s+here | \s+in\s+here
-          | \s+in\s+(?: this | the | the\s+current )\s+(?: directory | folder ) )?
-      | what\s+files\s+are\s+(?: here | there )
-    ) (?: ,?\s+please )? \s*[.!?]*
-  | {_QING} (?: 列出 | 列一下 | 列举 | 显示 | 看看 | 查看 | 看一下 ) (?: 一下 )?
-    (?: 当前 | 这个 | 本 )? (?: 目录 | 文件夹 )? (?: 里面 | 下面 | 里 | 下 | 中 )?
-    的? (?: 所有 | 全部 )? 的? 文件 (?: 列表 )? \s*[。！.!？?]*
-  | (?: (?: 当前 | 这个 | 本 ) (?: 目录 | 文件夹 ) | 这 ) (?: 里面 | 下面 | 里 | 下 | 中 )?
-    有 (?: 哪些 | 什么 ) 文件 \s*[。？?]*
-"""
-_READ = rf"""
-    (?: {_PLEASE} read\s+(?: the\s+ )?(?: file\s+ )?
-      | {_QING} (?: 读取 | 读一下 | 读 )\s*(?: 文件 )?\s* )
-    {_PATH} \s*[。！]*
-"""
-_WRITE = rf"""
-    (?: {_PLEASE} write\s+(?: the\s+ )?(?: file\s+ )? | {_QING} (?: 写入 | 写 )\s*(?: 文件 )?\s* )
-    {_PATH} \s*[:：][ \t]* (?P<text> .* )
-"""
-_EDIT = rf"""
-    (?: {_PLEASE} edit\s+(?: the\s+ )?(?: file\s+ )? | {_QING} (?: 编辑 | 修改 )\s*(?: 文件 )?\s* )
-    {_PATH} \s*[:：][ \t]* (?P<old> .+? ) \s*(?: -> | → )[ \t]* (?P<new> .* )
-"""
-_RUN = rf"(?: {_PLEASE} run | {_QING} (?: 运行 | 执行 ) ) \s*[:：]\s* (?P<command> .+ )"
-_USE_TOOLS = rf"""
-    {_PLEASE} use\s+(?P<count> \w+ )\s+tools?
-    (?: \s+(?: at\s+once | in\s+parallel | together | at\s+the\s+same\s+time ))? \s*[.!]*
-"""
-_USE_TOOLS_CHINESE = rf"""
-    {_QING} (?: 同时 | 一次 | 并行 ) (?: 使用 | 调用 | 用 )
-    \s*(?P<count> \d+ | [一二两三四五六七八九十]+ )\s* 个?工具 \s*[。！.!]*
-"""
-_RECALL = r"""
-    what\s+(?: did | have | had )\s+i\s+(?: just\s+ )?
-    (?: asked | ask | told | tell | said | say | wanted | want )
-    (?: \s+(?: of | from | to ))? (?: \s+you )? (?: \s+to\s+do | \s+about | \s+for )?
-    (?: \s+(?: before | earlier | just\s+now | so\s+far | last ))? \s*[.!?]*
-  | (?: 刚才 | 刚刚 | 之前 | 前面 | 先前 | 我们 | 我 ){1,3} 都?
-    (?: 让 | 叫 | 要 | 请 | 问 | 说 | 跟 | 对 ) 了?过?你?
-    (?: 说 | 做 | 干 | 问 )? (?: 了 | 过 )? 些?
-    (?: 什么 | 哪些 | 啥 ) (?: 事情 | 事 | 问题 | 话 )? (?: 了 | 吗 | 来着 | 呢 )? \s*[?？。!！]*
-"""
-_THINK = rf"""
-    (?: {_PLEASE} think (?: \s+(?: about | of | on | over | through )\b )? (?! \w )
-      | {_QING} 你?(?: 想一想 | 想想 | 思考一下 | 思考 ) )
-    \s*[:：,，.…]*\s* (?P<topic> .* )
-"""
-_SUMMARISE = r"(?P<text> summari[sz]e\s+this\s+conversation .* )"
+# Which prompts choose which rule. The first pattern that matches all of the prompt wins.
 
 _Rule = Callable[[_Turn, re.Match[str]], list[Json]]
 _RULES: tuple[tuple[re.Pattern[str], _Rule], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE | re.DOTALL | re.VERBOSE), rule)
     for pattern, rule in (
-        (_SUMMARISE, _summarise),
-        (_LIST_FILES, _list_files),
-        (_READ, _read),
-        (_WRITE, _write),
-        (_EDIT, _edit),
-        (_RUN, _run),
-        (_USE_TOOLS, _use_tools),
-        (_USE_TOOLS_CHINESE, _use_tools),
-        (_RECALL, _recall),
-        (_THINK, _think),
+        (phrases.SUMMARISE, _summarise),
+        (phrases.LIST_FILES, _list_files),
+        (phrases.READ, _read),
+        (phrases.WRITE, _write),
+        (phrases.EDIT, _edit),
+        (phrases.RUN, _run),
+        (phrases.USE_TOOLS, _use_tools),
+        (phrases.USE_TOOLS_CHINESE, _use_tools),
+        (phrases.RECALL, _recall),
+        (phrases.THINK, _think),
     )
 )
