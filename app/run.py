@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import UNSET
 
-from app import bootstrap, missing_directory, references
+from app import bootstrap, missing_directory, references, standard_input
 from app.approvers import AllowAll
 from app.errors import DONE, NoCredentialsError, UsageError
 from app.i18n import _
@@ -125,7 +125,7 @@ def _prompt(given: str) -> str:
 
 
 def _piped() -> str:
-    """Return what stands in a pipe or a file at standard input; what is no text is replaced.
+    """Return what stands in a pipe or a file at standard input.
 
     A pipe that stays open, which a parent may have left to us, is waited for, but not in silence.
     """
@@ -135,7 +135,7 @@ def _piped() -> str:
     if not select.select([sys.stdin], [], [], _SECONDS_OF_SILENCE)[0]:
         said = _("leftfold: waiting for the end of standard input; use </dev/null if none comes")
         click.echo(said, err=True)
-    return sys.stdin.buffer.read().decode("utf-8", "replace").rstrip("\r\n")
+    return standard_input.whole()
 
 
 async def _talk(

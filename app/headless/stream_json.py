@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from app.approvers import NOBODY, approval
@@ -20,6 +21,7 @@ from app.headless import happenings
 from app.headless.one_turn import happened, not_recorded, result_of
 from app.ports import Approval
 from app.signals import owned
+from app.standard_input import LONGEST, Lines
 from app.suggestions import suggestion
 from domain.calls import DECISIONS
 
@@ -30,8 +32,11 @@ if TYPE_CHECKING:
     from app.ports import OpenConversation, Proposal
     from domain.messages import JsonObject, ToolUseBlock
 
-LONGEST_LINE = 16 * 1024 * 1024
 _CHUNK = 65_536
+_ENDLESS = 16 * LONGEST
+"""Bytes of a line after which it is not waited for its end."""
+_MOST_WAITING = 16
+"""Lines that wait to be obeyed; the sender of more has to wait itself."""
 _LONGEST = 80
 """Characters of what makes no sense that the answer repeats."""
 
@@ -109,6 +114,7 @@ class Driver:
         self._approver = approver
         self._began = began
         self._inbox: asyncio.Queue[bytes | int | _TurnIsOver | None] = asyncio.Queue()
+        self._room = threading.Semaphore(_MOST_WAITING)
         self._turn: asyncio.Task[str] | None = None
         self._since = 0
         self._line = 0
@@ -118,18 +124,25 @@ class Driver:
     async def run(self) -> int:
         """Do what the lines say until they end; return the exit code."""
         loop = asyncio.get_running_loop()
+
         with owned(self._inbox.put_nowait):
             happened(self._began)
-            read_lines(lambda line: loop.call_soon_threadsafe(self._inbox.put_nowait, line))
+            read_lines(lambda line: self._hand_over(line, loop))
             if self._agent.is_waiting():
                 await self._begin(self._agent.go_on())
             while self._exit_code is None or self._turn is not None:
                 await self._take(await self._inbox.get())
         return self._exit_code
 
+    def _hand_over(self, line: bytes | None, loop: asyncio.AbstractEventLoop) -> None:
+        """Put *line* into the inbox, from a thread, which waits while that is full."""
+        self._room.acquire()
+        loop.call_soon_threadsafe(self._inbox.put_nowait, line)
+
     async def _take(self, item: bytes | int | _TurnIsOver | None) -> None:
         match item:
             case bytes():
+                self._room.release()
                 await self._take_line(item)
             case int():
                 self._leave(item)
@@ -229,8 +242,8 @@ def _quoted(value: Any) -> str:
 
 
 def _parsed(line: bytes) -> JsonObject:
-    if len(line) > LONGEST_LINE:
-        raise _RefusedError(f"this line is longer than {LONGEST_LINE:,} bytes")
+    if len(line) > LONGEST:
+        raise _RefusedError(f"this line is longer than {LONGEST:,} bytes")
     try:
         said = json.loads(line.decode(), object_pairs_hook=_once, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
@@ -255,28 +268,22 @@ def _no_number(constant: str) -> float:
 def read_lines(put: Callable[[bytes | None], object]) -> None:
     """Hand each line of standard input to *put*, in a thread of its own; None at the end.
 
-    Of a line that is too long only as much as shows that is kept. `os.read`, because a thread that
-    waits in a buffered reader holds a lock that the interpreter wants when it ends.
+    `os.read`, because a thread that waits in a buffered reader holds a lock that the interpreter
+    wants when it ends.
     """
-    descriptor = sys.stdin.fileno()
+    descriptor, lines = sys.stdin.fileno(), Lines()
 
     def read() -> None:
-        rest = b""
-        try:
-            while chunk := os.read(descriptor, _CHUNK):
-                *lines, rest = (rest + chunk).split(b"\n")
-                rest = rest[: LONGEST_LINE + 1]
-                for line in lines:
+        with suppress(OSError):  # the other end is gone: that is the end
+            while lines.length <= _ENDLESS and (piece := os.read(descriptor, _CHUNK)):
+                for line in lines.cut(piece):
                     put(line)
-        except OSError:
-            pass  # the other end is gone: that is the end
-        except RuntimeError:
-            return  # the program has ended meanwhile
-        try:
-            if rest:
-                put(rest)
-            put(None)
-        except RuntimeError:
-            return
+        for line in lines.rest():
+            put(line)
+        put(None)
 
-    threading.Thread(target=read, name="stdin", daemon=True).start()
+    def read_to_the_end() -> None:
+        with suppress(RuntimeError):  # the program has ended meanwhile
+            read()
+
+    threading.Thread(target=read_to_the_end, name="stdin", daemon=True).start()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import select
 import sys
+from collections import deque
 from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
@@ -34,6 +35,7 @@ from app.repl.history import PrivateHistory
 from app.repl.line_session import LineSession
 from app.repl.pastes import Pastes, pasted_text
 from app.repl.suspending import suspend
+from app.standard_input import LONGEST, Lines, LongInputError
 from app.view.colours import prompt_style
 from app.view.plain import plain
 from domain.text import valid
@@ -316,12 +318,17 @@ class LinePrompts:
     def __init__(self, descriptor: int | None = None) -> None:
         is_closed = descriptor is None and sys.stdin is None
         self._descriptor = 0 if descriptor is None else descriptor
-        self._buffer = b""
+        self._input = Lines()
+        self._lines: deque[bytes] = deque()
         self._has_ended = is_closed
 
     async def read(self, default: str = "") -> str | None:  # noqa: ARG002 - nobody could edit it
-        """Return the next line; None at the end."""
-        while b"\n" not in self._buffer and not self._has_ended:
+        """Return the next line; None at the end.
+
+        Raises:
+            LongInputError: the line is too long, and may have no end.
+        """
+        while not self._lines and not self._has_ended:
             await self._until_readable()
             try:
                 piece = os.read(self._descriptor, _PIECE)
@@ -329,11 +336,13 @@ class LinePrompts:
                 continue
             except OSError:
                 piece = b""
-            self._buffer += piece
             self._has_ended = not piece
-        if not self._buffer:
+            self._lines += self._input.cut(piece) if piece else filter(None, self._input.rest())
+        if not self._lines:
             return None
-        line, _, self._buffer = self._buffer.partition(b"\n")
+        line = self._lines.popleft()
+        if len(line) > LONGEST:
+            raise LongInputError
         return line.removesuffix(b"\r").decode("utf-8", "replace")
 
     def keep(self, text: str) -> None:

@@ -9,7 +9,7 @@ import pexpect
 import pytest
 
 from app.headless.one_turn import result_of
-from app.headless.stream_json import LONGEST_LINE
+from app.standard_input import LONGEST
 from tests import builders as b
 from tests.app.programs import PATIENCE, Program, events, finish, results, said, topics, until
 from tests.server import Gate, ScriptedServer, call, refuse, reply
@@ -130,7 +130,7 @@ def test_always_can_mean_this_command_alone(tmp_path):
         ('{"type": "interrupt"}', "no turn is running"),
         ('{"type": "approve", "tool_use_id": "x"}', "no approval of 'x' is needed"),
         ('{"type": "approve", "tool_use_id": []}', "no approval of [] is needed"),
-        ("x" * (LONGEST_LINE + 10), "this line is longer than 16,777,216 bytes"),
+        ("x" * (LONGEST + 10), "this line is longer than 67,108,864 bytes"),
     ],
 )
 def test_a_line_that_makes_no_sense_is_answered_and_ends_nothing(tmp_path, line, message):

@@ -1,0 +1,117 @@
+"""Standard input that does not end: a line, a prompt, lines by the million. Nothing waits for it."""
+
+import asyncio
+import os
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app import standard_input
+from app.headless.stream_json import _MOST_WAITING, Driver, read_lines
+from app.repl.prompt import LinePrompts
+from app.standard_input import LONGEST, Lines, LongInputError, whole
+from tests.app.doubles import begin
+from tests.app.programs import PATIENCE, Program
+
+ZEROS = Path("/dev/zero")
+
+
+@given(st.lists(st.binary(max_size=12) | st.sampled_from([b"\n", b"a\nb", b"x" * 20])))
+def test_lines_are_those_of_the_whole_however_it_comes(pieces):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(standard_input, "LONGEST", 9)
+        lines = Lines()
+        found = [line for piece in pieces for line in lines.cut(piece)] + lines.rest()
+
+    assert found == [line[:10] for line in b"".join(pieces).split(b"\n")]
+
+
+def test_a_line_without_an_end_is_not_waited_for(tmp_path):
+    zeros = ["sh", "-c", 'exec "$@" </dev/zero', "sh"]
+    done = Program(tmp_path).run("--offline", wrapper=zeros)
+
+    assert (done.code, "has more than 67,108,864 bytes" in done.complaint) == (2, True)
+
+
+def test_a_program_that_drives_hears_of_it_at_once_and_its_input_ends(monkeypatch):
+    ended, lines = threading.Event(), []
+
+    def put(line):
+        lines.append(line)
+        if line is None:
+            ended.set()
+
+    with ZEROS.open() as zeros:
+        monkeypatch.setattr(sys, "stdin", zeros)
+        read_lines(put)
+        assert ended.wait(PATIENCE)
+
+    assert [line and len(line) for line in lines] == [LONGEST + 1, None]
+
+
+def test_the_lines_before_one_without_an_end_are_prompts():
+    async def read():
+        receiver, sender = os.pipe()
+        prompts = LinePrompts(receiver)
+        writing = asyncio.get_running_loop().run_in_executor(None, _write, sender)
+        try:
+            assert await prompts.read() == "hello"
+            with pytest.raises(LongInputError):
+                await prompts.read()
+        finally:
+            os.close(receiver)
+            await writing
+
+    asyncio.run(read())
+
+
+def _write(sender):
+    with os.fdopen(sender, "wb", buffering=0) as pipe:
+        pipe.write(b"hello\n")
+        try:
+            while True:
+                pipe.write(b"x" * (1 << 20))
+        except BrokenPipeError:
+            pass
+
+
+def test_a_prompt_of_tens_of_megabytes_is_one(tmp_path, monkeypatch):
+    path = tmp_path / "paste"
+    path.write_bytes(b"x" * 40_000_000 + b"\n")
+    with path.open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        assert len(whole()) == 40_000_000
+        with path.open() as again:
+            prompts = LinePrompts(again.fileno())
+            assert len(asyncio.run(prompts.read())) == 40_000_000
+
+
+def test_a_prompt_without_an_end_is_refused(monkeypatch):
+    with ZEROS.open() as zeros:
+        monkeypatch.setattr(sys, "stdin", zeros)
+        with pytest.raises(LongInputError):
+            whole()
+
+
+def test_lines_that_come_faster_than_they_are_obeyed_wait_outside(conversations):
+    async def overflow():
+        loop = asyncio.get_running_loop()
+        driver = Driver(None, conversations.start(begin()), None, began=None)
+        with ThreadPoolExecutor(_MOST_WAITING + 1) as pool:
+            handing = [
+                loop.run_in_executor(pool, driver._hand_over, b"", loop)
+                for _ in range(_MOST_WAITING + 1)
+            ]
+            await asyncio.wait(handing, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(handing, timeout=0.1)
+            waiting = [future for future in handing if not future.done()]
+            await driver._take(await driver._inbox.get())
+            await asyncio.wait(waiting, timeout=PATIENCE)
+            return len(waiting)
+
+    assert asyncio.run(overflow()) == 1
