@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from app.application import Conversations
     from domain.events import Event, Version
     from domain.seals import Seals
-    from infrastructure.jsonl.line import Line
+    from infrastructure.jsonl.line import DamageKind, Line
     from infrastructure.jsonl.store import Inspection
 
 Placed = TypeVar("Placed", bound="Event")
@@ -47,7 +47,6 @@ NOTE = "recovered"
 LOST_HERE = "(A part of this conversation was lost here.)"
 IN_PART = "(This is what could be read of a damaged part of this conversation.)"
 
-_NEVER_SAVED = "unfinished batch, never saved"
 _SHORTEST_TEXT = 4
 _VERSION = re.compile(rb'"v"\s*:\s*(\d{1,10})\b')
 _TOPIC = re.compile(rb'"topic"\s*:\s*"(\w{1,40})"')
@@ -224,22 +223,22 @@ class _Salvage:
             place = bisect_left(offsets, damage.offset)
             before = found.lines[place - 1].version if place else 0
             after = found.lines[place].version if place < len(offsets) else None
-            self.hurt_end |= after is None and damage.reason != _NEVER_SAVED
+            self.hurt_end |= after is None and damage.kind != "batch"
             raw = data[damage.offset : damage.offset + damage.length]
-            fate = self._fate_of(raw, damage.reason, before, after, order)
+            fate = self._fate_of(raw, damage.kind, before, after, order)
             self.fates.append(Fate(damage.number or None, damage.offset, None, damage.reason, fate))
 
     def _fate_of(
-        self, raw: bytes, reason: str, before: Version, after: Version | None, order: int
+        self, raw: bytes, kind: DamageKind, before: Version, after: Version | None, order: int
     ) -> str:
         """Save what can be of the damaged bytes *raw*, which stand between two versions."""
-        if reason == _NEVER_SAVED:
+        if kind == "batch":
             return "was never saved"
         event = self._whole_event(raw)
         if event is None:
             text = _text_in(raw)
             if text is None:
-                return "not needed" if "header" in reason else "lost"
+                return "not needed" if kind == "header" else "lost"
             self._found.append(_Item(before, order, text))
             return "saved in part, as a note"
         return self._fate_of_event(event, before, after, order)

@@ -144,7 +144,7 @@ def _sorted(findings: Iterable[Finding]) -> list[Finding]:
 
 def _of_bytes(found: Inspection) -> Iterator[Finding]:
     for damage in found.damages:
-        kind = _kind_of(damage.reason)
+        kind: Kind = "damage" if damage.kind == "zeros" else damage.kind
         yield Finding(damage.number or None, damage.offset, None, damage.reason, kind)
     if found.header is not None and found.header.id != str(found.id):
         what = f"the header says id {found.header.id!r}: this file was renamed or copied"
@@ -156,14 +156,6 @@ def _of_bytes(found: Inspection) -> Iterator[Finding]:
     for first, last in found.missing:
         versions = f"version {first} is" if first == last else f"versions {first}-{last} are"
         yield Finding(None, None, first, f"{versions} missing", "version")
-
-
-def _kind_of(reason: str) -> Kind:
-    if "header" in reason:
-        return "header"
-    if "batch" in reason:
-        return "batch"
-    return "version" if "version" in reason else "damage"
 
 
 def _of_meaning(events: Iterable[Event]) -> Iterator[_Wrong]:

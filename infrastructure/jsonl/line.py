@@ -1,4 +1,4 @@
-r"""One line of a log: bytes to `Line` or `Damage`, and back. Pure.
+r"""One line of a log: bytes to `Line`, and back. Pure; `salvage` reads what is not as written.
 
 A line is ``{"v":1,"topic":"Started","state":{…},"crc":"8f3a1c22"}``. The state is embedded as it is
 when it is JSON on one line, and goes as base64 (``"state64"``) when it is anything else. A line may
@@ -12,34 +12,29 @@ also carry:
 from __future__ import annotations
 
 import base64
-import binascii
-import json
 import re
 import struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final, Literal
 from zlib import crc32
 
 import msgspec
 
 from infrastructure.errors import InvalidEventError, NewerFormatError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 FORMAT: Final = "leftfold/1"
 MAX_VERSION: Final = 2**32 - 1
 BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = b" \t\r\n\0"
 _OURS: Final = re.compile(r"leftfold/\d[\w.+-]*\Z")
-_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_RECORD_START: Final = '{"v":'
-_MAX_RESYNCS: Final = 16
 _NO_STATE: Final = msgspec.Raw(b"")
 _NEWLINE: Final = 0x0A
 _DEEPEST: Final = 500
 _STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _BRACKETS: Final = re.compile(rb"[][{}]")
 _PLAIN_LENGTH: Final = len('{"v":,"topic":"","state":,"crc":"12345678"}')
+
+DamageKind = Literal["header", "zeros", "batch", "version", "damage"]
+"""Of what bytes are damage: a header, NUL bytes (not synced), an unfinished batch, a version."""
 
 Batch = tuple[int, int]
 TrackingMark = tuple[str, int]
@@ -78,7 +73,7 @@ class Line(msgspec.Struct, gc=False):
 
 
 class Damage(msgspec.Struct, frozen=True, gc=False):
-    """Bytes of a log that are not what they were meant to be.
+    """Bytes of a log that are not what they were meant to be; ``reason`` is for people.
 
     ``lost`` is False when everything in them could be read all the same.
     """
@@ -87,6 +82,7 @@ class Damage(msgspec.Struct, frozen=True, gc=False):
     offset: int
     length: int
     reason: str
+    kind: DamageKind = "damage"
     lost: bool = True
 
 
@@ -98,13 +94,11 @@ class Header(msgspec.Struct, frozen=True):
     created: str = ""
 
 
-_decode: Final = msgspec.json.Decoder(Line).decode
+parse: Final = msgspec.json.Decoder(Line).decode
 _decode_lines: Final = msgspec.json.Decoder(Line).decode_lines
 _decode_header: Final = msgspec.json.Decoder(Header).decode
-_decode_any: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.encode
-_raw_decode: Final = json.JSONDecoder().raw_decode
-_ERRORS: Final = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError)
+ERRORS: Final = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError)
 
 
 def encode(
@@ -139,13 +133,13 @@ def encode_header(conversation: str, created: str) -> bytes:
     return _encode(Header(FORMAT, conversation, created)) + b"\n"
 
 
-def fast(data: bytes) -> Line | None:
+def decode(data: bytes) -> Line | None:
     """Return the line in *data* if it is just what this module writes, else None."""
     try:
-        line = _decode(data)
-        _open_state(line)
+        line = parse(data)
+        open_state(line)
         crc_ok = int(line.crc, 16) == crc32(line.raw)  # type: ignore[arg-type] # None: below
-    except _ERRORS:
+    except ERRORS:
         return None
     if not crc_ok or not 0 <= line.version <= MAX_VERSION:
         return None
@@ -153,7 +147,7 @@ def fast(data: bytes) -> Line | None:
     return line
 
 
-def fast_block(block: bytes, offset: int, number: int) -> list[Line] | None:
+def decode_block(block: bytes, offset: int, number: int) -> list[Line] | None:
     """Return the lines of a *block* of whole lines if all are just what this module writes.
 
     None if any is not. The parser does not care where a line ends, so the ends are checked: no
@@ -176,7 +170,7 @@ def fast_block(block: bytes, offset: int, number: int) -> list[Line] | None:
             line.offset, line.length = offset + start, end - start
             line.number, line.crc_ok = number, True
             start, number = end + 1, number + step
-    except (*_ERRORS, struct.error):
+    except (*ERRORS, struct.error):
         return None
     return lines if start == len(block) else None
 
@@ -193,46 +187,16 @@ def _marks(batch: Batch | None, base: int | None, tracking: TrackingMark | None)
     return marks
 
 
-def slow(data: bytes, offset: int = 0, number: int = 0) -> Iterator[Line | Damage]:
-    """Yield whatever can be believed of a line that `fast` refused, and what is wrong with it."""
-    body, start = _stripped(data, offset)
-    if not body:
-        if b"\0" in data:
-            yield Damage(number, offset, len(data), "NUL bytes")
-        return
-    line = _checked(body)
-    if isinstance(line, Line):
-        line.offset, line.number = start, number
-        if b"\0" in data:
-            yield Damage(number, offset, len(data), "NUL bytes", lost=False)
-        yield line
-        return
-    pieces = list(_pieces(body, start, number))
-    lines = sum(isinstance(piece, Line) for piece in pieces)
-    zeros = "NUL bytes" if b"\0" in data else ""  # a batch around them was not synced
-    if not lines:
-        yield Damage(number, offset, len(data), line or zeros or _what_is_wrong(body))
-        return
-    if lines == len(pieces) > 1:
-        reason = zeros or f"{lines} records on one line"
-        yield Damage(number, offset, len(data), reason, lost=False)
-    for piece in pieces:
-        if zeros and isinstance(piece, Damage) and piece.lost:
-            yield msgspec.structs.replace(piece, reason=zeros)
-        else:
-            yield piece
-
-
 def header(data: bytes) -> Header | None:
     """Return the header in *data*, or None if it is something else.
 
     Raises:
         NewerFormatError: It is one of ours, of a format, be it a minor one, that is not known here.
     """
-    body, _ = _stripped(data, 0)
+    body, _ = stripped(data, 0)
     try:
         found = _decode_header(body)
-    except _ERRORS:
+    except ERRORS:
         return None
     if found.format != FORMAT:
         if _OURS.match(found.format):
@@ -244,8 +208,8 @@ def header(data: bytes) -> Header | None:
 def other_format(data: bytes) -> str | None:
     """Return the format that a first line names, if it is a header of something else."""
     try:
-        return _decode_header(_stripped(data, 0)[0]).format
-    except _ERRORS:
+        return _decode_header(stripped(data, 0)[0]).format
+    except ERRORS:
         return None
 
 
@@ -255,8 +219,8 @@ def _embeds(state: bytes, line: bytes) -> bool:
     try:
         if not state.isascii():
             str(state, "utf-8")  # a raw body is not checked for this
-        found = _decode(line)
-    except _ERRORS:
+        found = parse(line)
+    except ERRORS:
         return False
     return len(found.raw) == len(state) and found.state == state and found.state64 is None
 
@@ -273,7 +237,7 @@ def _is_deep(state: bytes) -> bool:
     return False
 
 
-def _open_state(line: Line) -> None:
+def open_state(line: Line) -> None:
     """Put the state that a line has as base64 where the others have theirs."""
     if line.state64 is not None:
         line.raw = msgspec.Raw(base64.b64decode(line.state64, validate=True))
@@ -281,128 +245,10 @@ def _open_state(line: Line) -> None:
         raise ValueError("no state")
 
 
-def _checked(body: bytes) -> Line | str:
-    """Return the line in *body*, read in full and with its checksum's verdict, or what is wrong."""
-    try:
-        line = _decode(body)
-        _open_state(line)
-        if not 0 <= line.version <= MAX_VERSION:
-            return f"version {line.version} is out of range"
-        line.crc_ok = None if line.crc is None else _crc_agrees(line.crc, line.raw)
-        if not line.crc_ok and line.state64 is None:
-            _decode_any(line.raw)
-        if line.crc_ok is False and line.state64 is not None:
-            return "base64 state that disagrees with its checksum"
-    except binascii.Error:
-        return "not valid base64"
-    except _ERRORS:
-        return ""
-    line.offset, line.length, line.number = 0, len(body), 0
-    return line
-
-
-def _crc_agrees(crc: str, state: msgspec.Raw) -> bool:
-    try:
-        return int(crc, 16) == crc32(state)
-    except ValueError:
-        return False
-
-
-def _pieces(body: bytes, offset: int, number: int) -> Iterator[Line | Damage]:
-    """Read record after record of a physical line that holds more, or less, than one.
-
-    After bytes that are no record, reading goes on only at something that starts like one, carries
-    a checksum that agrees, and is followed by another or by nothing: no text inside a message is
-    ever taken for a record.
-    """
-    text = str(body, "latin-1")  # characters are bytes, so ends are offsets
-    position, resyncs = 0, 0
-    while position < len(text):
-        end = _record_end(text, position)
-        line = _repaired(body[position:end]) if end else "half a record"
-        after = _skip_blank(text, end)
-        if isinstance(line, Line) and resyncs:
-            alone = after == len(text) or text[after] == "{"
-            line = line if alone and line.crc_ok else "half a record"
-        if isinstance(line, Line):
-            line.offset, line.number = offset + position, number
-            if line.crc_ok is False:
-                reason = "lone surrogate, read as U+FFFD"
-                yield Damage(number, line.offset, end - position, reason, lost=False)
-            yield line
-        elif not end or resyncs:
-            resyncs += 1
-            end = text.find(_RECORD_START, position + 1) if resyncs <= _MAX_RESYNCS else -1
-            after = end = len(text) if end < 0 else end
-            yield Damage(number, offset + position, end - position, "half a record")
-        else:
-            yield Damage(number, offset + position, end - position, line or "not an event")
-        position = after
-
-
-def _record_end(text: str, position: int) -> int:
-    """Return where the JSON object that starts at *position* ends, or 0."""
-    if text[position] != "{":
-        return 0
-    try:
-        return int(_raw_decode(text, position)[1])
-    except (ValueError, RecursionError):
-        return 0
-
-
-def _skip_blank(text: str, position: int) -> int:
-    while position < len(text) and text[position] in " \t\r\0":
-        position += 1
-    return position
-
-
-def _repaired(body: bytes) -> Line | str:
-    """Return the line in *body*, with lone surrogate escapes read as U+FFFD (case E3)."""
-    line = _checked(body)
-    if isinstance(line, Line) or b"\\u" not in body:
-        return line
-    try:
-        found = _without_surrogates(json.loads(body))
-        state = json.dumps(found.pop("state"), ensure_ascii=False, separators=(",", ":")).encode()
-        found.pop("crc", None)
-        repaired = msgspec.convert(found, Line)
-    except (*_ERRORS, KeyError, AttributeError):
-        return line
-    if not 0 <= repaired.version <= MAX_VERSION:
-        return f"version {repaired.version} is out of range"
-    repaired.raw, repaired.crc_ok = msgspec.Raw(state), False
-    repaired.offset, repaired.length, repaired.number = 0, len(body), 0
-    return repaired
-
-
-def _without_surrogates(value: Any) -> Any:
-    match value:
-        case str():
-            return _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
-        case dict():
-            return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
-        case list():
-            return [_without_surrogates(item) for item in value]
-        case _:
-            return value
-
-
-def _stripped(data: bytes, offset: int) -> tuple[bytes, int]:
+def stripped(data: bytes, offset: int) -> tuple[bytes, int]:
     """Return *data* without a byte order mark, blanks and NULs around it, and where that starts."""
     body = data.lstrip(_BLANK)
     if body.startswith(BOM):
         body = body[len(BOM) :].lstrip(_BLANK)
     start = offset + len(data) - len(body)
     return body.rstrip(_BLANK), start
-
-
-def _what_is_wrong(body: bytes) -> str:
-    try:
-        _decode_any(body)
-    except UnicodeDecodeError:
-        return "not valid UTF-8"
-    except msgspec.DecodeError as error:
-        return "not valid UTF-8" if "UTF-8" in str(error) else "not valid JSON"
-    except RecursionError:
-        return "nested too deeply"
-    return "not an event"

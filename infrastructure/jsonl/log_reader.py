@@ -92,8 +92,8 @@ class LogReader:
                 if desc and limit is not None and lte is None:
                     found = search.from_end(fd, size, gt=gt, limit=limit).lines
                     return search.selected(found, gt, lte, desc=desc, limit=limit)
-                lower = search.lower(gt, lte, desc=desc, limit=limit)
-                upper = search.upper(gt, lte, desc=desc, limit=limit)
+                lower = search.lower_bound(gt, lte, desc=desc, limit=limit)
+                upper = search.upper_bound(gt, lte, desc=desc, limit=limit)
                 found = search.between(fd, size, lower, upper)
                 chosen = search.selected(found, gt, lte, desc=desc, limit=limit)
                 stopped = upper != lte and bool(found) and found[-1].end + 1 < size

@@ -17,11 +17,21 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
-from infrastructure.jsonl import line as lines_
-from infrastructure.jsonl.line import Damage, Header, Line
+from infrastructure.jsonl.line import (
+    Damage,
+    Header,
+    Line,
+    decode,
+    decode_block,
+    header,
+    other_format,
+)
+from infrastructure.jsonl.salvage import salvage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from infrastructure.jsonl.line import DamageKind
 
 _LOOK_AHEAD: Final = 64
 
@@ -98,7 +108,7 @@ class Reader:
 
     def _take_block(self, block: bytes) -> None:
         """Take whole lines, all at once if they are as written: damage is rare."""
-        lines = lines_.fast_block(block, self._offset, self._number)
+        lines = decode_block(block, self._offset, self._number)
         if lines is None:
             pieces = block.split(b"\n")
             pieces.pop()  # what split() leaves behind the last newline
@@ -135,7 +145,7 @@ class Reader:
         offset, known = self._offset, len(self._items)
         self._take([rest])
         tail = self._items[known:]
-        if any(isinstance(item, Line) or "NUL" in item.reason for item in tail):
+        if any(isinstance(item, Line) or item.kind == "zeros" for item in tail):
             return
         if tail:
             torn = Damage(tail[0].number, offset, len(rest), "torn tail")
@@ -145,7 +155,7 @@ class Reader:
         if self._expects_header and pieces:
             pieces = self._take_header(pieces)
         for piece in pieces:
-            line = lines_.fast(piece)
+            line = decode(piece)
             if line is not None:
                 line.offset, line.number = self._offset, self._number
                 self._note(line)
@@ -166,7 +176,7 @@ class Reader:
         self._previous = line.version
 
     def _take_slowly(self, piece: bytes) -> None:
-        for item in lines_.slow(piece, self._offset, self._number):
+        for item in salvage(piece, self._offset, self._number):
             self._items.append(item)
             if isinstance(item, Damage):
                 self._clean = False
@@ -175,19 +185,19 @@ class Reader:
 
     def _take_header(self, pieces: Sequence[bytes]) -> Sequence[bytes]:
         self._expects_header = False
-        self._header = lines_.header(pieces[0])
+        self._header = header(pieces[0])
         if self._header is not None:
             self._offset += len(pieces[0]) + 1
             self._number += 1
             return pieces[1:]
         self._clean = False
-        is_event = any(isinstance(item, Line) for item in lines_.slow(pieces[0]))
-        other = lines_.other_format(pieces[0])
+        is_event = any(isinstance(item, Line) for item in salvage(pieces[0]))
+        other = other_format(pieces[0])
         reason = "damaged header" if other is None else f"the header of another format, {other!r}"
-        self._items.append(Damage(1, 0, 0, "no header", lost=False))
+        self._items.append(Damage(1, 0, 0, "no header", "header", lost=False))
         if is_event:
             return pieces
-        self._items[-1] = Damage(1, 0, len(pieces[0]), reason)
+        self._items[-1] = Damage(1, 0, len(pieces[0]), reason, "header")
         self._offset += len(pieces[0]) + 1
         self._number += 1
         return pieces[1:]
@@ -206,17 +216,17 @@ def settle(items: Sequence[Line | Damage], *, unruly: bool) -> Scan:
     clean = not unruly and not dropped
     rising, falling = _rising([item for item in kept if isinstance(item, Line)])
     damages = [item for item in items if isinstance(item, Damage)]
+    damages += [_damage(line, "unfinished batch, never saved", "batch") for line in dropped]
     damages += [
-        Damage(line.number, line.offset, line.length, "unfinished batch, never saved")
-        for line in dropped
-    ]
-    damages += [
-        Damage(line.number, line.offset, line.length, f"version {line.version} does not rise")
-        for line in falling
+        _damage(line, f"version {line.version} does not rise", "version") for line in falling
     ]
     damages.sort(key=lambda damage: damage.offset)
     clean = clean and not falling
     return Scan(rising, damages, clean=clean, unfinished=unfinished)
+
+
+def _damage(line: Line, reason: str, kind: DamageKind) -> Damage:
+    return Damage(line.number, line.offset, line.length, reason, kind)
 
 
 class _Group:
@@ -331,7 +341,7 @@ def _nul_within(group: _Group, items: Sequence[Line | Damage]) -> bool:
         place -= 1
         item = items[place]
         if isinstance(item, Damage):
-            if "NUL" in item.reason:
+            if item.kind == "zeros":
                 return True
         elif place < group.start:
             return False

@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from infrastructure.jsonl import disk
-from infrastructure.jsonl import line as lines_
-from infrastructure.jsonl.line import Line
+from infrastructure.jsonl.line import MAX_VERSION, Line, decode, header
 from infrastructure.jsonl.reader import Reader, Scan
+from infrastructure.jsonl.salvage import salvage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,14 +54,14 @@ def between(fd: int, size: int, gt: int | None, lte: int | None) -> list[Line]:
     return scan(fd, 0, size).lines
 
 
-def lower(gt: int | None, lte: int | None, *, desc: bool, limit: int | None) -> int | None:
+def lower_bound(gt: int | None, lte: int | None, *, desc: bool, limit: int | None) -> int | None:
     """Return a bound below which nothing is needed, as long as versions are not missing."""
     if desc and limit is not None and lte is not None:
         return max(lte - limit, gt if gt is not None else -1, 0)
     return gt
 
 
-def upper(gt: int | None, lte: int | None, *, desc: bool, limit: int | None) -> int | None:
+def upper_bound(gt: int | None, lte: int | None, *, desc: bool, limit: int | None) -> int | None:
     """Return a bound above which nothing is needed, as long as versions are not missing."""
     if desc or limit is None:
         return lte
@@ -132,7 +132,7 @@ def _line_around(fd: int, size: int, place: int) -> Line | None:
     """Return the line in which *place* is, if it is as written."""
     before = disk.read(fd, min(PROBE, place), max(place - PROBE, 0))
     start = place - len(before) + before.rfind(b"\n") + 1
-    return lines_.fast(_piece(fd, size, start, b"", 0))
+    return decode(_piece(fd, size, start, b"", 0))
 
 
 def _rises(fd: int, size: int, start: int, version: int) -> bool:
@@ -158,7 +158,7 @@ def _seek(fd: int, size: int, gt: int) -> int | None:
 
     0, the start of the file, if all lines that were looked at are above.
     """
-    low, low_version, high, high_version = 0, -1, size, lines_.MAX_VERSION + 1
+    low, low_version, high, high_version = 0, -1, size, MAX_VERSION + 1
     while high - low > BLOCK:
         middle = (low + high) // 2
         found = _probe(fd, middle, high)
@@ -195,7 +195,7 @@ def _probe(fd: int, position: int, end: int) -> tuple[int, int] | None:
         length *= 4
     if not start or start == len(data):
         return None
-    line = lines_.fast(data[start : stop if stop >= 0 else len(data)])
+    line = decode(data[start : stop if stop >= 0 else len(data)])
     return position + start, line.version if line else -1
 
 
@@ -217,7 +217,7 @@ def cut_after(fd: int, size: int, version: int) -> tuple[int, Line | None]:
 def header_end(fd: int, size: int) -> int:
     """Return where the first event begins: behind the header, if there is one."""
     data = disk.read(fd, PROBE, 0)
-    return min(data.find(b"\n") + 1, size) if lines_.header(data.partition(b"\n")[0]) else 0
+    return min(data.find(b"\n") + 1, size) if header(data.partition(b"\n")[0]) else 0
 
 
 def lines_at(fd: int, size: int, places: Sequence[tuple[int, int]]) -> list[Line | None]:
@@ -256,9 +256,9 @@ def _piece(fd: int, size: int, offset: int, data: bytes, start: int) -> bytes:
 
 
 def _line_with(piece: bytes, version: int, offset: int) -> Line | None:
-    line = lines_.fast(piece)
+    line = decode(piece)
     if line is None:
-        candidates = (a for a in lines_.slow(piece) if isinstance(a, Line))
+        candidates = (a for a in salvage(piece) if isinstance(a, Line))
         line = next((a for a in candidates if a.version == version), None)
     if line is None or line.version != version:
         return None

@@ -49,7 +49,7 @@ def test_every_event_is_in_the_catalogue_with_a_line_that_reads(topic):
         for found in code_blocks(EVENTS, "json")[0].splitlines()
         if json.loads(found)["topic"] == topic
     ]
-    line = lines.fast(example.encode())
+    line = lines.decode(example.encode())
     assert line.crc_ok
     stored = StoredEvent("01920000-0000-7000-8000-000000000001", line.version, topic, line.state)
     event = ConversationMapper(JSONTranscoder()).to_domain_event(stored)

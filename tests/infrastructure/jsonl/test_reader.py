@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infrastructure.jsonl import line as lines_
+from infrastructure.jsonl import reader
 from infrastructure.jsonl.reader import scan
 
 HEADER = lines_.encode_header("id", "now")
@@ -293,7 +294,7 @@ def test_lines_taken_at_once_are_those_taken_one_by_one(parts, random):
     at_once = scan(data)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines_, "fast_block", lambda *_: None)
+        patch.setattr(reader, "decode_block", lambda *_: None)
         one_by_one = scan(data)
 
     assert at_once == one_by_one

@@ -87,8 +87,8 @@ def test_every_way_gives_what_reading_all_of_it_gives(tiny, tmp_path_factory, lo
 def test_the_bounds_of_a_limit_leave_out_all_that_is_not_asked_for_and_no_more(desc, bounds, limit):
     """Without gaps nothing is read twice: a bound that is off by one costs a second reading."""
     gt, lte = bounds
-    lower = search.lower(gt, lte, desc=desc, limit=limit)
-    upper = search.upper(gt, lte, desc=desc, limit=limit)
+    lower = search.lower_bound(gt, lte, desc=desc, limit=limit)
+    upper = search.upper_bound(gt, lte, desc=desc, limit=limit)
 
     asked = [v for v in range(1, 41) if (gt is None or v > gt) and (lte is None or v <= lte)]
     asked = asked[::-1] if desc else asked
