@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from app.compactor import Compactor
-    from app.ports import Model, OpenConversation, Screen
+    from app.open_conversation import OpenConversation
+    from app.ports import Model, Screen
     from app.tool_calls import ToolCalls
     from app.turn_limits import TurnLimits
     from domain.conversation import Conversation

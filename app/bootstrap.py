@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from eventsourcing.persistence import PersistenceError
 
 from app import instructions
-from app.application import Conversations, require_known
+from app.application import Conversations
+from app.open_conversation import require_known
 from app.surroundings import surroundings
 from domain.conversation import Conversation
 from infrastructure.errors import SettingsError
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from eventsourcing.persistence import Mapper
 
     from app.agent import Agent
-    from app.application import OpenConversation
     from app.compactor import Compactor
+    from app.open_conversation import OpenConversation
     from app.ports import Approver, Model, Screen
     from app.settings import Settings
     from domain.messages import JsonObject

@@ -19,7 +19,8 @@ from infrastructure.errors import ModelError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from app.ports import Model, OpenConversation, Screen
+    from app.open_conversation import OpenConversation
+    from app.ports import Model, Screen
     from domain.conversation import Conversation
     from domain.events import Entry, Version
     from domain.messages import JsonObject

@@ -19,7 +19,7 @@ from app.view.visible import visible_lines
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from app.ports import OpenConversation
+    from app.open_conversation import OpenConversation
     from domain.conversation import Conversation
     from domain.events import Version
 

@@ -8,31 +8,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
     from pathlib import Path
 
-    from domain.conversation import Conversation
     from domain.events import TurnError
     from domain.messages import JsonObject, ToolUseBlock
 
 
 Purpose: TypeAlias = Literal["answer", "summary"]
 """What a request is for."""
-
-
-class OpenConversation(Protocol):
-    """An open conversation, in step with its log."""
-
-    @property
-    def conversation(self) -> Conversation:
-        """The conversation as the log has it."""
-
-    def record(self, command: Callable[[Conversation], object], *, anywhere: bool = False) -> None:
-        """Apply *command* and append its events; when this returns, they are in the log.
-
-        *anywhere*: also where another program moved the leaf; *command* knows its own place.
-
-        Raises:
-            ConversationError: the command was refused; nothing changed.
-            NotRecordedError: the log could not take the events; nothing changed.
-        """
 
 
 class Model(Protocol):

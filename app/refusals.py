@@ -18,7 +18,8 @@ from infrastructure.errors import ModelError
 
 if TYPE_CHECKING:
     from app.compactor import Compactor
-    from app.ports import OpenConversation, Screen
+    from app.open_conversation import OpenConversation
+    from app.ports import Screen
     from domain.conversation import Conversation
 
 MAX_ANSWERS = 6

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
     from msgspec import UnsetType
 
-    from app.application import Conversations, OpenConversation
+    from app.application import Conversations
     from app.bootstrap import AgentFactory
     from app.headless.happenings import Began
+    from app.open_conversation import OpenConversation
     from app.outputs import Damage
     from app.settings import Settings
 

@@ -14,14 +14,8 @@ from infrastructure.tools.output import StoppedError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from app.ports import (
-        Approver,
-        OpenConversation,
-        Plan,
-        Screen,
-        Toolbox,
-        ToolOutput,
-    )
+    from app.open_conversation import OpenConversation
+    from app.ports import Approver, Plan, Screen, Toolbox, ToolOutput
     from domain.conversation import Conversation
     from domain.messages import ToolUseBlock
 

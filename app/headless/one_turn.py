@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import sys
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import msgspec
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from app.agent import Agent
-    from app.ports import Approval, OpenConversation, Proposal, Purpose, Screen, ToolOutput
+    from app.open_conversation import OpenConversation
+    from app.ports import Approval, Proposal, Screen, ToolOutput
     from domain.conversation import Conversation
     from domain.events import TurnError
     from domain.messages import JsonObject, ToolUseBlock
@@ -38,32 +39,11 @@ if TYPE_CHECKING:
 class SilentScreen:
     """Shows nothing while the turn runs."""
 
-    def asking(self, purpose: Purpose) -> None:
+    def _nothing(self, *_args: Any, **_named: Any) -> None:
         """Show nothing."""
 
-    def streamed(self, event: JsonObject) -> None:
-        """Show nothing."""
-
-    def answered(self) -> None:
-        """Show nothing."""
-
-    def tool_started(self, call: ToolUseBlock, summary: str) -> None:
-        """Show nothing."""
-
-    def tool_printed(self, call: ToolUseBlock, text: str) -> None:
-        """Show nothing."""
-
-    def tool_ended(self, call: ToolUseBlock, output: ToolOutput) -> None:
-        """Show nothing."""
-
-    def compacting(self, tokens: int) -> None:
-        """Show nothing."""
-
-    def compacted(self, tokens: int) -> None:
-        """Show nothing."""
-
-    def turn_ended(self, outcome: str, error: TurnError | None) -> None:
-        """Show nothing."""
+    asking = streamed = answered = compacting = compacted = turn_ended = _nothing
+    tool_started = tool_printed = tool_ended = _nothing
 
 
 class ToldScreen(SilentScreen):

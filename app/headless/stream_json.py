@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from app.agent import Agent
-    from app.ports import OpenConversation, Proposal
+    from app.open_conversation import OpenConversation
+    from app.ports import Proposal
     from domain.messages import JsonObject, ToolUseBlock
 
 _CHUNK = 65_536

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.document import Document
 
-    from app.application import OpenConversation
     from app.bootstrap import AgentFactory
+    from app.open_conversation import OpenConversation
     from app.repl.command import Command
     from domain.conversation import Conversation
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from app.application import OpenConversation
     from app.bootstrap import AgentFactory
+    from app.open_conversation import OpenConversation
     from app.ports import Approver, Screen
     from app.repl.prompt import Prompts
     from app.repl.screen import ReplScreen

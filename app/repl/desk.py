@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from app.agent import Agent
-    from app.application import OpenConversation
     from app.compactor import Compactor
+    from app.open_conversation import OpenConversation
     from app.repl.context import ReplContext
     from app.repl.meanwhile import Meanwhile
     from domain.conversation import Conversation

@@ -30,7 +30,7 @@ from domain.text import valid
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
-    from app.application import OpenConversation
+    from app.open_conversation import OpenConversation
     from app.repl.context import ReplContext
     from app.repl.meanwhile import Waiting
     from domain.messages import JsonObject

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from app.application import OpenConversation
+    from app.open_conversation import OpenConversation
     from app.ports import Approval, Approver, Proposal
     from app.repl.attention import Attention
     from app.repl.typing_line import TypingLine

@@ -25,8 +25,8 @@ from infrastructure.model.client import preload
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from app.application import OpenConversation
     from app.bootstrap import AgentFactory
+    from app.open_conversation import OpenConversation
     from app.ports import Approver
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from decimal import Decimal
 
-    from app.application import OpenConversation
     from app.bootstrap import AgentFactory
+    from app.open_conversation import OpenConversation
     from domain.conversation import Conversation
     from domain.events import Version
     from domain.projections.usage import Cost

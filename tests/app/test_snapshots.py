@@ -5,7 +5,8 @@ import shutil
 
 import pytest
 
-from app.application import SNAPSHOT_INTERVAL, Conversations
+from app.application import Conversations
+from app.open_conversation import SNAPSHOT_INTERVAL
 from app.verification import verify
 from domain.projections.context import context
 from infrastructure.jsonl.store import SNAPSHOTS

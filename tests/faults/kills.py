@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 from uuid_utils.compat import uuid7
 
-from app.application import Conversations, OpenConversation
+from app.application import Conversations
+from app.open_conversation import OpenConversation
 from app.verification import verify
 from domain.calls import OUTCOME_UNKNOWN
 from tests.app.doubles import Desk, begin
