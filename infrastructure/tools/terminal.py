@@ -8,9 +8,10 @@ can still be written over.
 from __future__ import annotations
 
 import re
-import unicodedata
 from itertools import islice
 from typing import TYPE_CHECKING, Final
+
+from infrastructure.tools.frames import cells, width, without_covered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +28,7 @@ _LONGEST_LINE: Final = 8_192
 
 _STRING = r"\x1b[PX\]^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, links and other strings
 _DECORATION = re.compile(
-    rf"{_STRING}|\x1b\[[0-9;:]*m|\x1b[()*+][0-9A-Za-z]|[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]"
+    rf"{_STRING}|\x1b\[[0-9;:]*m|\x1b\[\?[0-9;]*[hl]|\x1b[()*+][0-9A-Za-z]|[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]"
 )
 _SPECIAL = re.compile(r"[\x00-\x08\x0d-\x1f\x7f]")
 _MOVES = re.compile(r"[\r\x08\x1b]")
@@ -57,6 +58,7 @@ class Terminal:
     def feed(self, text: str) -> str:
         """Take *text*; return the lines that nothing can change any more."""
         at_end = self._row == len(self._lines) - 1 and self._column is None
+        at_end = at_end and not self._is_overwritten  # else its end decides on its blanks
         if at_end and not self._held and not _SPECIAL.search(text):
             return self._append(text) + self._settled()
         text = self._held + text
@@ -68,7 +70,7 @@ class Terminal:
             text, self._held = text[:-1], "\r" + self._held
         if at_end and not _MOVES.search(text):
             return self._append(text) + self._settled()
-        self._play(text)
+        self._play(without_covered(text))
         return self._settled()
 
     def rest(self) -> str:
@@ -135,7 +137,7 @@ class Terminal:
 
     def _at(self) -> int:
         column = self._column
-        return _cells(self._lines[self._row]) if column is None else column
+        return cells(self._lines[self._row]) if column is None else column
 
     def _go(self, row: int, column: int) -> None:
         self._row = min(max(row, 0), self._top + _SCREEN - 1)
@@ -148,7 +150,7 @@ class Terminal:
             self._lines[self._row] = line + text
             return
         self._is_overwritten = True
-        end = column + _cells(text)
+        end = column + cells(text)
         before, after = _cut(line, column)[0], _cut(line, end)[1]
         self._lines[self._row] = f"{before}{text}{after}"
         self._column = end if after else None
@@ -177,7 +179,8 @@ class Terminal:
         column = self._at()
         before, after = _cut(self._lines[self._row], column)
         if which == 0:
-            self._lines[self._row] = before.rstrip(" ") if after else before
+            if after:
+                self._lines[self._row] = before.rstrip(" ")
         elif which == 1:
             self._lines[self._row] = " " * (column + 1) + _cut(after, 1)[1] if after else ""
         else:
@@ -213,26 +216,14 @@ def _cut(line: str, column: int) -> tuple[str, str]:
         return line[:column].ljust(column), line[column:]
     at = 0
     for index, character in enumerate(line):
-        width = _width(character)
-        if at >= column and width:
+        wide = width(character)
+        if at >= column and wide:
             return line[:index], line[index:]
-        if at < column < at + width:  # through the middle of a wide one
+        if at < column < at + wide:  # through the middle of a wide one
             return f"{line[:index]} ", f" {line[index + 1 :]}"
-        at += width
+        at += wide
     return line + " " * (column - at), ""
 
 
 def _number(parameter: str) -> int:
     return int(parameter[:5]) if parameter.isdecimal() else 0
-
-
-def _cells(text: str) -> int:
-    return len(text) if text.isascii() else sum(map(_width, text))
-
-
-def _width(character: str) -> int:
-    if character < "\x7f":
-        return 1
-    if unicodedata.combining(character) or character in "\u200b\u200d\ufe0f":
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

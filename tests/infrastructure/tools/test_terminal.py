@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from infrastructure.tools import frames
 from infrastructure.tools.output import MAX_BYTES, Capture
 from infrastructure.tools.terminal import Terminal, shown
 
@@ -34,6 +35,41 @@ def test_it_shows_what_a_terminal_shows_however_it_is_cut(text):
 
     assert pieces == shown(text)
     assert stripped(shown(text)) == by_pyte(text)
+
+
+FRAMES = [
+    "\r", "\r", "\r\r", "\r\x1b[K", "\r\x1b[0K", "\x1b[2K\r", "\x1b[2K\x1b[1G", "\x1b[G", "\x1b[K", "\x1b[1K", "\r\x1b[2K",
+    "\b", "\b", "\n", "\x1b[A", "\x1b[C", "\x1b[?25l", "⠋", "⠙ 12%", "|", "/", "abc", "a longer one", "下载", "载",
+    "é", " ", "   ",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(FRAMES), max_size=24).map("".join))
+def test_to_leave_out_what_is_covered_changes_nothing(text):
+    terminal = Terminal()
+
+    assert "".join(map(terminal.feed, text)) + terminal.rest() == shown(text)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "\r{} of 3000", "\r⠋ working {}", "\r下载 {}", "\r\x1b[K⠋ step {}", "\x1b[2K\x1b[1G\x1b[36m⠋\x1b[39m {}",
+        "\x1b[?25l\r{}\x1b[K", "\b{:.1}", "\r", "\r\x1b[2K{}",
+    ],
+)  # fmt: skip
+def test_the_frames_that_nobody_sees_are_not_drawn(frame, monkeypatch):
+    """50 MB of them took a minute: each was drawn by itself."""
+    drawn = []
+    monkeypatch.setattr(Terminal, "_write", lambda _terminal, text: drawn.append(text))
+    shown("".join(frame.format(str(1000 + number % 1000)) for number in range(5_000)))
+
+    assert len(drawn) < 10
+
+
+def test_a_character_that_is_taken_for_narrow_is():
+    for character in filter(frames._IS_NARROW.fullmatch, map(chr, range(0x10000))):
+        assert (character == "") or frames.width(character) == 1
 
 
 @given(st.text())
