@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+import msgspec
+
 from domain.conversation import Conversation
 from domain.events import BranchSummarized, Compacted, MessageAppended
 from domain.projections.digests import Digests
@@ -62,6 +64,24 @@ def proofs(events: Sequence[Event]) -> Iterator[Proof]:
     for orphans in answers.values():
         for answer in orphans:
             yield from (Proof(answer, recorded, None) for recorded in _recorded(answer))
+
+
+def with_proofs_that_hold(events: Sequence[Event]) -> tuple[list[Event], int]:
+    """Return the events without the request digests that cannot be proven, and how many went."""
+    wrong = {proof.answer.originator_version for proof in proofs(events) if not proof.holds}
+    kept = []
+    for event in events:
+        if event.originator_version not in wrong:
+            kept.append(event)
+        elif isinstance(event, MessageAppended):
+            kept.append(
+                msgspec.structs.replace(
+                    event, request_digest=None, request_version=None, projection=None
+                )
+            )
+        else:
+            kept.append(msgspec.structs.replace(event, asked=None))
+    return kept, len(wrong)
 
 
 def _made_at(event: Event) -> Version | None:

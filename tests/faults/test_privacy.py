@@ -155,7 +155,7 @@ DELETED = {
 }
 """Every place that may end a file, or a part of it, and why it may. None but `delete` is a conversation's."""
 
-_OUR_NAMES = {"conversations", "_conversations", "talk", "latest"}
+_OUR_NAMES = {"conversations", "_conversations", "conversation", "latest"}
 """Whose methods are called open and rename as well."""
 
 

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from app.application import Conversations
 from app.cli import leftfold
 from app.errors import LockedConversationError
-from app.recovery import IN_PART, LOST_HERE, NothingToRecoverError, recover
+from app.recovery import NothingToRecoverError, recover
 from app.verification import verify
 from domain.calls import NEVER_STARTED, OUTCOME_UNKNOWN
 from domain.canonical import digest
 from domain.events import MessageAppended, NoteAppended, Started
 from domain.projections.context import context
+from domain.renumbering import IN_PART, LOST_HERE
 from infrastructure.errors import NewerFormatError
 from tests import builders as b
 from tests.api_rules import violations
