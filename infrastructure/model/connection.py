@@ -2,7 +2,7 @@
 
 The SDK and its transport read a dozen variables on their own, and raise whatever a wrong one makes
 them raise. So they are read here: cleaned, checked, handed over; the SDK reads none of those again.
-Loopback never goes through a proxy. No redirection is followed: a server would choose who gets the
+No redirection is followed: a server would choose who gets the
 conversation, and each header but ``Authorization``. Only credentials of other kinds than a key or a
 token (profiles, identity tokens) are left to the SDK to find.
 """
@@ -13,25 +13,17 @@ import os
 import re
 import ssl
 from contextlib import contextmanager
-from http import HTTPStatus
-from ipaddress import ip_address
 from pathlib import Path
-from socket import inet_aton
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from infrastructure.errors import ModelError
 from infrastructure.model.environment import base_url as base_url_of_environment
-from infrastructure.model.environment import cleaned
+from infrastructure.model.environment import cleaned, unusable
+from infrastructure.model.proxies import mounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_LOOPBACK = (
-    "all://localhost", "all://*.localhost", "all://127.0.0.0/8", "all://[::1]",
-    "all://[::ffff:127.0.0.0]/104", "all://0.0.0.0",
-)  # fmt: skip
 _HEADERS = "ANTHROPIC_CUSTOM_HEADERS"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
@@ -72,7 +64,7 @@ def connect_by_environment(anthropic: Any, httpx2: Any) -> Any:
         trust_env=False,
         follow_redirects=False,
         verify=context,
-        mounts=_mounts(httpx2, context, url),
+        mounts=mounts(httpx2, context, url),
     )
     headers = _custom_headers()
     with _without(_HEADERS):
@@ -98,12 +90,6 @@ def unusable_credentials(error: Exception) -> ModelError:
     )
 
 
-def _wrong(name: str, why: str, *, value: str | None = None) -> ModelError:
-    """Return the error of the variable *name*: its value, unless it is a secret, and why."""
-    shown = "" if value is None else f"={value!r}"
-    return ModelError(f"{name}{shown}: {why}", kind="environment_error")
-
-
 @contextmanager
 def _without(name: str) -> Iterator[None]:
     """Hide a variable from the SDK, which would read it whatever it is told."""
@@ -124,7 +110,7 @@ def _credential() -> dict[str, str]:
         value = cleaned(os.environ.get(name))
         if value and not _KEY.fullmatch(value):
             wrong = next(index for index, char in enumerate(value) if not _KEY.match(char))
-            raise _wrong(
+            raise unusable(
                 name, f"character {wrong + 1} of it (U+{ord(value[wrong]):04X}) cannot be in a key"
             )
         if value:
@@ -140,11 +126,11 @@ def _checked_base_url(httpx2: Any) -> str | None:
     try:
         url = httpx2.URL(said)
     except (httpx2.InvalidURL, ValueError, TypeError) as error:
-        raise _wrong(name, f"{error}; {example}", value=said) from error
+        raise unusable(name, f"{error}; {example}", value=said) from error
     if url.scheme not in ("http", "https"):
-        raise _wrong(name, f"it does not begin with http:// or https://; {example}", value=said)
+        raise unusable(name, f"it does not begin with http:// or https://; {example}", value=said)
     if not url.host or (url.port or 1) > _LAST_PORT or re.search(r"[\s\x00-\x1f\x7f]|%20|%0", said):
-        raise _wrong(name, f"this is no address; {example}", value=said)
+        raise unusable(name, f"this is no address; {example}", value=said)
     return said
 
 
@@ -155,7 +141,7 @@ def _custom_headers() -> dict[str, str]:
         if not colon:
             continue
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-            raise _wrong(_HEADERS, f"the header {name!r} has characters that no header may have")
+            raise unusable(_HEADERS, f"the header {name!r} has characters that no header may have")
         headers[name] = value
     return headers
 
@@ -168,78 +154,13 @@ def _tls(httpx2: Any) -> Any:
             continue
         try:
             if not is_there(Path(value)):
-                raise _wrong(name, "there is no such file or directory", value=value)
+                raise unusable(name, "there is no such file or directory", value=value)
             is_file = name == "SSL_CERT_FILE"
             return ssl.create_default_context(
                 cafile=value if is_file else None, capath=None if is_file else value
             )
         except (OSError, ValueError) as error:
-            raise _wrong(
+            raise unusable(
                 name, f"no certificates can be read from it ({error})", value=value
             ) from error
     return httpx2.create_ssl_context(trust_env=False)
-
-
-def _mounts(httpx2: Any, context: ssl.SSLContext, url: str | None) -> dict[str, Any]:
-    """Return which addresses are reached by which proxy; None is none."""
-    proxies = getproxies()
-    mounts: dict[str, Any] = {}
-    for scheme in ("http", "https", "all"):
-        if said := cleaned(proxies.get(scheme)):
-            mounts[f"{scheme}://"] = _proxy(httpx2, scheme, said, context)
-    if not mounts:
-        return {}
-    direct = [pattern for entry in proxies.get("no", "").split(",") for pattern in _patterns(entry)]
-    if "all://*" in direct:
-        return {}
-    return mounts | _usable(httpx2, [*direct, *_LOOPBACK, *_loopback_in_numbers(url)])
-
-
-def _proxy(httpx2: Any, scheme: str, said: str, context: ssl.SSLContext) -> Any:
-    url = said if "://" in said else f"http://{said}"
-    try:
-        if not httpx2.URL(url).host:
-            raise ValueError("there is no host in it")
-        return httpx2.AsyncHTTPTransport(proxy=url, verify=context)
-    except Exception as error:
-        name = next((n for n in os.environ if n.lower() == f"{scheme}_proxy"), f"{scheme}_proxy")
-        raise _wrong(name, f"no proxy can be made of it ({error})", value=said) from error
-
-
-def _patterns(entry: str) -> list[str]:
-    """Return what an entry of NO_PROXY is to the HTTP client: a name is its subdomains as well."""
-    entry = cleaned(entry) or ""
-    if not entry:
-        return []
-    if "://" in entry:
-        return [entry]
-    host, slash, size = entry.strip("[]").partition("/")
-    try:
-        address = ip_address(host.strip("[]"))
-    except ValueError:
-        return [] if slash else [f"all://{entry if entry.startswith('*') else f'*{entry}'}"]
-    host = f"[{address}]" if address.version == 6 else str(address)  # noqa: PLR2004
-    return [f"all://{host}{slash}{size.strip('[]')}"]
-
-
-def _usable(httpx2: Any, patterns: list[str]) -> dict[str, None]:
-    """Return those of *patterns* that the HTTP client understands: the others are left out."""
-    usable: dict[str, None] = {}
-    nowhere = httpx2.MockTransport(lambda _: httpx2.Response(HTTPStatus.OK))
-    for pattern in patterns:
-        try:
-            httpx2.AsyncClient(mounts={pattern: None}, transport=nowhere)
-        except (httpx2.InvalidURL, ValueError):
-            continue
-        usable[pattern] = None
-    return usable
-
-
-def _loopback_in_numbers(url: str | None) -> list[str]:
-    """Return the pattern of a host like ``127.1``, which means loopback and looks like a name."""
-    host = urlsplit(url or "").hostname or ""
-    try:
-        is_loopback = ip_address(inet_aton(host)).is_loopback
-    except OSError:
-        return []
-    return [f"all://{host}"] if is_loopback else []

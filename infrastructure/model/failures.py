@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import ssl
 from http import HTTPStatus
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from domain.text import valid, valid_json
 from infrastructure.errors import ModelError
 from infrastructure.model.limits import limits
+from infrastructure.model.proxies import proxy_variable
 from infrastructure.model.retrying import retry_after
 
 if TYPE_CHECKING:
@@ -177,14 +179,7 @@ def sdk_failure(error: Any, anthropic: Any, httpx2: Any, request: dict[str, Any]
             kind="certificate_error",
         )
     if isinstance(error, anthropic.APIConnectionError):
-        address = str(error.request.url.copy_with(path="/", query=None)).rstrip("/")
-        return ModelError(
-            f"no connection to the API at {address} ({text})",
-            advice=f"check the network{_of_proxy(cause, httpx2)}, and ANTHROPIC_BASE_URL if it "
-            "is set",
-            kind=type(error).__name__,
-            is_passing=not isinstance(cause, httpx2.UnsupportedProtocol | httpx2.InvalidURL),
-        )
+        return _no_connection(error, cause, text, httpx2)
     if isinstance(error, httpx2.HTTPError):
         # After the first byte the SDK lets the transport's own errors through (trap 3).
         return ModelError(
@@ -198,11 +193,17 @@ def sdk_failure(error: Any, anthropic: Any, httpx2: Any, request: dict[str, Any]
     return ModelError(f"the request failed ({text})", kind=kind)
 
 
-def _of_proxy(cause: Any, httpx2: Any) -> str:
-    return (
-        ", the proxy (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY)"
-        if (isinstance(cause, httpx2.ProxyError))
-        else ""
+def _no_connection(error: Any, cause: Any, text: str, httpx2: Any) -> ModelError:
+    """Return what to say where the API was not reached, or the proxy on the way to it."""
+    address = str(error.request.url.copy_with(path="/", query=None)).rstrip("/")
+    proxy = proxy_variable(httpx2, address)
+    through = f" through the proxy {os.environ.get(proxy, '')} of {proxy}" if proxy else ""
+    check = f"{proxy} (NO_PROXY may name hosts that need none)" if proxy else "the network"
+    return ModelError(
+        f"no connection to the API at {address}{through} ({text})",
+        advice=f"check {check}, and ANTHROPIC_BASE_URL if it is set",
+        kind=type(error).__name__,
+        is_passing=not isinstance(cause, httpx2.UnsupportedProtocol | httpx2.InvalidURL),
     )
 
 

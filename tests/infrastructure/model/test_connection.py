@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from unittest.mock import patch
 
 import pytest
@@ -140,6 +141,44 @@ def test_another_host_goes_through_the_proxy_unless_it_is_an_exception():
 
     assert isinstance(error, ModelError)
     assert there in str(error)
+
+
+@pytest.mark.parametrize(
+    ("variables", "address", "name"),
+    [
+        ({"HTTPS_PROXY": REFUSING}, "https://api.example", "HTTPS_PROXY"),
+        ({"https_proxy": REFUSING}, "https://api.example", "https_proxy"),
+        ({"HTTPS_PROXY": "http://127.0.0.1:7", "https_proxy": REFUSING}, "https://api.example", "https_proxy"),
+        ({"HTTPS_PROXY": "http://127.0.0.1:7", "http_proxy": REFUSING}, "http://api.example", "http_proxy"),
+        ({"ALL_PROXY": "127.0.0.1:9"}, "https://api.example", "ALL_PROXY"),
+        ({"ALL_PROXY": "http://127.0.0.1:7", "HTTPS_PROXY": REFUSING}, "https://api.example", "HTTPS_PROXY"),
+        ({"HTTP_PROXY": REFUSING}, "https://127.0.0.2:9", None),
+        ({"HTTP_PROXY": REFUSING}, "https://api.invalid", None),
+        ({"HTTPS_PROXY": REFUSING, "NO_PROXY": "invalid,other"}, "https://api.invalid", None),
+        ({"HTTPS_PROXY": REFUSING, "NO_PROXY": "*"}, "https://api.invalid", None),
+        ({}, "https://api.invalid", None),
+    ],
+)  # fmt: skip
+def test_a_proxy_that_is_dead_is_named_and_no_other(variables, address, name):
+    """Only the API and ANTHROPIC_BASE_URL were: neither was wrong."""
+    error = asked(variables, base_url=address)
+
+    assert f"no connection to the API at {address}" in str(error)
+    names = {found.upper() for found in re.findall(r"\w+_PROXY", str(error), re.IGNORECASE)}
+    if name is None:
+        assert not names
+        assert "check the network" in str(error)
+    else:
+        assert f"through the proxy {variables[name]} of {name} " in str(error)
+        assert f"check {name} " in str(error)
+        assert names == {name.upper(), "NO_PROXY"}
+
+
+def test_credentials_of_a_dead_proxy_are_in_no_error():
+    error = asked({"HTTPS_PROXY": "http://me:password1@127.0.0.1:9"}, base_url="https://a.example")
+
+    assert "through the proxy http" in str(error)
+    assert "password1" not in str(error)
 
 
 def test_a_model_with_an_address_of_its_own_is_untouched():
