@@ -202,8 +202,6 @@ def _probe(fd: int, position: int, end: int) -> tuple[int, int] | None:
 def cut_after(fd: int, size: int, version: int) -> tuple[int, Line | None]:
     """Return where the events up to *version* end, newline included, and the last of them."""
     found = [a for a in between(fd, size, version - 1, version) if a.version <= version]
-    if not found or found[-1].version != version:
-        found = [a for a in scan(fd, 0, size).lines if a.version <= version]
     if not found:
         return header_end(fd, size), None
     end = found[-1].end

@@ -125,7 +125,14 @@ def test_variables_are_read_as_what_they_stand_for(files, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("yes", "true"), ("store", '"/srv/logs"'), ("durability", '"os"')]
+    ("key", "value"),
+    [
+        ("yes", "true"),
+        ("store", '"/srv/logs"'),
+        ("durability", '"os"'),
+        ("max_requests", "9"),
+        ("max_cost", "0.5"),
+    ],
 )
 def test_a_project_can_say_nothing_that_only_its_user_may(files, key, value):
     """The user's own file may say the same: it is not the value that is refused."""

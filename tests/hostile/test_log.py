@@ -96,6 +96,7 @@ def test_what_was_said_here_holds_after_everything_is_opened_again(conversations
 
     assert talk.is_allowed(asked, cwd="/work")
     assert not talk.is_allowed(asked, cwd="/elsewhere")
+    assert not talk.is_allowed(a_call(name="write", **asked.input), cwd="/work")
     assert talk.allowed_elsewhere() == []
 
 
@@ -119,6 +120,7 @@ def test_a_copy_asks_again(conversations):
 
     assert conversations.get(opened.id).is_allowed(asked)
     assert not child.is_allowed(asked)
+    assert child.allowed_elsewhere() == []  # it was said here: there is nothing to tell
     assert child.works_here()
 
 
