@@ -40,9 +40,10 @@ bench: $(READY) ## Measure: a table of ours beside the limits and the peers
 screenshots: $(READY) ## Make docs/screenshots/*.svg from a real session (needs tmux)
 	@$(BIN)/python -m tests.screenshots
 
-docs: $(READY) ## Write what of the docs comes from the code (docs/json.md, schemas, the reference)
+docs: $(READY) ## Write what of the docs comes from the code (docs/json.md, schemas, the reference, the imports)
 	@$(BIN)/python -m tests.json_docs
 	@$(BIN)/python -m tests.reference
+	@$(BIN)/python -m tests.imports
 
 lock: $(READY) ## Write requirements.lock anew (needs a network)
 	@$(BIN)/python -m pip install --quiet uv

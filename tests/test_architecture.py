@@ -2,10 +2,13 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
+import tokenize
 import tomllib
 from importlib.metadata import packages_distributions
+from io import StringIO
 from pathlib import Path
 
 import grimp
@@ -74,6 +77,46 @@ def too_large():
                     lines, what = node.end_lineno - node.lineno + 1, f"{name} {node.name}"
                 if lines > most:
                     yield what
+
+
+RETIRED = {
+    "at_hand": "open_conversation",
+    "driven": "stream_json",
+    "fate": "outcome",
+    "frame": "request_body",
+    "glance": "summary_events",
+    "relocation": "missing_directory",
+    "Said": "MessageContent",
+    "talk": "conversation",
+    "Workshop": "AgentFactory",
+    "workshop": "factory",
+}
+"""Names that meant something, and what it is called now: one word per thing (CONTRIBUTING.md)."""
+
+OTHER_MEANINGS = {
+    ("app/commands/recover.py", "fate"): "a key of the JSON, which stays",
+    ("app/outputs.py", "fate"): "the same",
+    ("app/recovery.py", "fate"): "the same",
+    ("app/repl/under_way.py", "frame"): "of a spinner",
+    ("infrastructure/tools/frames.py", "frame"): "of a progress bar",
+    ("infrastructure/tools/images.py", "frame"): "of an animated image",
+}
+
+
+def test_no_retired_name_comes_back():
+    """In code, and where docs and comments name code: `name` and *name*."""
+    back = set()
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            text, name = path.read_text(), str(path.relative_to(ROOT))
+            names = {token.string for token in tokenize.generate_tokens(StringIO(text).readline)}
+            names |= set(re.findall(r"[`*](\w+)[`*.(]", text))
+            back |= {(name, word) for word in names & RETIRED.keys()}
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        names = set(re.findall(r"`(\w+)[`.(]", page.read_text()))
+        back |= {(str(page.relative_to(ROOT)), word) for word in names & RETIRED.keys()}
+
+    assert back - OTHER_MEANINGS.keys() - {("docs/json.md", "fate")} == set()
 
 
 def test_no_module_of_app_shadows_another_when_main_is_run_as_a_script():

@@ -11,7 +11,7 @@ from app.cli import COMMANDS
 from domain.events import TOPICS, Unrecognised
 from infrastructure.jsonl import line as lines
 from infrastructure.mapper import ConversationMapper
-from tests import reference
+from tests import imports, reference
 
 ROOT = Path(__file__).parents[2]
 EVENTS = (ROOT / "docs" / "events.md").read_text()
@@ -37,6 +37,39 @@ def test_the_reference_of_embedding_is_the_code_s_and_names_nothing_private():
     assert reference.page(text) == text
     assert reference.missing() == set()
     assert re.findall(r"(?:\.|`)_[a-z]\w*", text) == []
+
+
+def test_the_picture_of_the_imports_is_the_code_s():
+    """If this fails: ``python -m tests.imports`` (``make docs``)."""
+    text = imports.PAGE.read_text()
+
+    assert imports.page(text) == text
+    assert len(imports.PICTURE.findall(text)) == 1
+
+
+PLACE = re.compile(r"`((?:app|domain|infrastructure|tests|docs)/[\w./-]*)(?: ([\w.]+))?`")
+WAYS = [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md", *ROOT.glob("docs/decisions/*")]
+
+
+@pytest.mark.parametrize("page", WAYS, ids=lambda page: page.name)
+def test_the_places_that_a_newcomer_is_sent_to_are_there(page):
+    for path, name in PLACE.findall(page.read_text()):
+        assert (ROOT / path).exists(), path
+        if name:
+            found = importlib.import_module(path.removesuffix(".py").replace("/", "."))
+            for part in name.split("."):
+                found = getattr(found, part, None) or found.__annotations__[part]
+
+
+def test_each_question_of_a_newcomer_is_answered_in_three_files_at_most():
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("| question |")[2].partition("\n\n")[0]
+    answers = table.strip().splitlines()[2:]
+
+    assert len(answers) == 8
+    for answer in answers:
+        files = {path for path, _ in PLACE.findall(answer)}
+        assert len(files) <= 3, answer
+        assert files or "see below" in answer
 
 
 @pytest.mark.parametrize("topic", sorted(TOPICS))
