@@ -254,7 +254,8 @@ class History:
             UnknownEntryError: *leaf* is not an entry.
         """
         while leaf is not None:
-            entry = self._reach(leaf).entries.get(leaf)
+            tree = self._tree if leaf >= self._tree.begins else self._reach(leaf)
+            entry = tree.entries.get(leaf)
             if entry is None:
                 raise UnknownEntryError(leaf)
             yield entry

@@ -93,9 +93,9 @@ class MessageContent(NamedTuple):
 
 def blocks_of(content: Json) -> list[Json]:
     """Return *content*, which the API allows to be a string, as a list of raw blocks."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return list(content) if isinstance(content, list | tuple) else []
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content}] if isinstance(content, str) else []
 
 
 def result_text(content: Json) -> str:

@@ -100,7 +100,8 @@ class NotificationLog:
             if self._store.durable:
                 self.file.make_safe(end)
             try:
-                found = list(self._numbered(start, end, strict=not repaired))
+                records = list(unpacked(self._packed(start, end)))
+                found = list(_with_lines(records, start, self._store, strict=not repaired))
             except BrokenOrderError:
                 self._rebuild()
                 repaired = True
@@ -109,22 +110,6 @@ class NotificationLog:
                 raise ReadError(self.file.path, error) from error
             yield from found
             start = end + 1
-
-    def _numbered(
-        self, first: int, last: int, *, strict: bool
-    ) -> Iterator[tuple[int, Record, Line]]:
-        """Yield what `select` does; *strict*: a record without its line breaks the order."""
-        number = first
-        for run in _runs(list(unpacked(self._packed(first, last)))):
-            log = self._store.log(UUID(bytes=run[0].conversation))
-            with contextlib.suppress(LogMissingError, NewerFormatError):
-                lines = log.lines_at([(record.offset, record.version) for record in run])
-                for place, (record, line) in enumerate(zip(run, lines, strict=True), number):
-                    if line is not None:
-                        yield place, record, line
-                    elif strict:
-                        raise BrokenOrderError
-            number += len(run)
 
     def _packed(self, first: int, last: int) -> bytes:
         """Return the records with the ids from *first* to *last*, also those of no file."""
@@ -336,6 +321,27 @@ def _identity(path: Path) -> tuple[int, int] | None:
         return identity_of(disk.stat(path))
     except FileNotFoundError:
         return None
+
+
+def _with_lines(
+    records: Sequence[Record], first: int, store: Store, *, strict: bool
+) -> Iterator[tuple[int, Record, Line]]:
+    """Yield *records*, whose ids begin with *first*, with their ids and lines; deleted are skipped.
+
+    Raises:
+        BrokenOrderError: A log is there, but not the line of a record, if that is asked for.
+    """
+    number = first
+    for run in _runs(records):
+        log = store.log(UUID(bytes=run[0].conversation))
+        with contextlib.suppress(LogMissingError, NewerFormatError):
+            lines = log.lines_at([(record.offset, record.version) for record in run])
+            for place, (record, line) in enumerate(zip(run, lines, strict=True), number):
+                if line is not None:
+                    yield place, record, line
+                elif strict:
+                    raise BrokenOrderError
+        number += len(run)
 
 
 def _runs(records: Sequence[Record]) -> Iterator[list[Record]]:
