@@ -119,7 +119,7 @@ class Compactor:
         )
         self._open_conversation.record(
             lambda latest: latest.compact(
-                summary_text(cut, past, turn),
+                summary_text(cut, past, turn, self._room()),
                 first_kept=cut.first_kept,
                 tokens_before=before,
                 reason=reason,
@@ -147,7 +147,7 @@ class Compactor:
         past, turn, _asked = await self._summaries.summarise(
             conversation, Subject.of_cut(cut), focus=focus
         )
-        summary, usage = summary_text(cut, past, turn), self.unrecorded
+        summary, usage = summary_text(cut, past, turn, self._room()), self.unrecorded
         return lambda new: new.carry_over(conversation, summary, cut.first_kept, usage=usage)
 
     async def leave_branch(

@@ -11,11 +11,12 @@ from app.i18n import _
 from domain.answer import Answer
 from domain.canonical import digest
 from domain.events import SummaryRequests, SummaryStep
+from domain.limits import Room
 from domain.projections.compaction import context_tokens, estimate
 from domain.projections.context import PROJECTION
 from domain.projections.summaries import summary_requests, whole_request
 from domain.projections.usage import added
-from domain.text import valid
+from domain.text import shortened, valid
 from infrastructure.errors import ModelError
 
 if TYPE_CHECKING:
@@ -125,7 +126,11 @@ class Summariser:
         return past, turn, asked
 
     async def _ask(self, request: JsonObject) -> str:
-        """Return the summary that the model writes; refuse one that is cut off, empty or a call."""
+        """Return the summary that the model writes; refuse one that is cut off, empty or a call.
+
+        Of one that is far longer than it was to be, which no later request would have room for,
+        the beginning and the end are taken.
+        """
         answer = Answer()
         self.requests += 1
         try:
@@ -143,4 +148,4 @@ class Summariser:
                 reason=answer.stop_reason
             )
             raise ModelError(message, kind="no_summary")
-        return valid(text).strip()
+        return shortened(valid(text).strip(), Room.of(self._window()).longest_summary)

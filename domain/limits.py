@@ -33,6 +33,14 @@ class Room(NamedTuple):
         """How long a summary may be, in tokens."""
         return max(self.reserve // 2, 1)
 
+    @property
+    def longest_summary(self) -> int:
+        """How many bytes of a summary are taken, however long a model or a log makes it.
+
+        Six a token: a summary in any script that is as long as it may be is taken whole.
+        """
+        return self.summary * 6
+
 
 class Limits(NamedTuple):
     """What the server of a model has said of its limits, in tokens; None where it has not."""

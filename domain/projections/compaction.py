@@ -8,6 +8,7 @@ what the user asked for in it goes into the summary word for word (cases K1, K3)
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from domain.conversation import Conversation
     from domain.events import Version
+    from domain.limits import Room
 
 _BYTES_PER_TOKEN = 4
 _IMAGE_TOKENS = 1_600
@@ -192,19 +194,20 @@ def _is_prompt(entry: Entry) -> bool:
 # -- the summary -------------------------------------------------------------------------------
 
 
-def summary_text(cut: Cut, history: str, turn: str) -> str:
+def summary_text(cut: Cut, history: str, turn: str, room: Room) -> str:
     """Return the summary that stands for what is cut off, from the model's two summaries.
 
     What the user asked for in a split turn follows word for word, and the files that were read
-    and changed: neither is left to the model.
+    and changed: neither is left to the model. All of it leaves *room* for what is said next.
     """
     parts = [history] if history else []
     if turn:
         parts.append(f"## The turn under way\n{turn}")
+    most = room.summary * _BYTES_PER_TOKEN
     quote = _quote(cut)
     if quote:
-        parts.append(f"{_QUOTE_HEADING}\n{quote}")
-    files = _files(cut)
+        parts.append(f"{_QUOTE_HEADING}\n{shortened(quote, most)}")
+    files = _files(cut, most // 2)
     if files:
         parts.append("\n".join([_FILES_HEADING, *files]))
     return "\n\n".join(parts)
@@ -226,8 +229,11 @@ def _quote(cut: Cut) -> str:
     return cut.previous.summary.partition(_QUOTE_HEADING)[2].partition(_FILES_HEADING)[0].strip()
 
 
-def _files(cut: Cut) -> list[str]:
-    """Return the files of all that was ever compacted, as lines: read, and changed."""
+def _files(cut: Cut, most: int) -> list[str]:
+    """Return the files of all that was ever compacted, as lines: read, and changed.
+
+    Of more than *most* bytes those that were changed, and the newest, are named.
+    """
     found: dict[tuple[str, str], None] = {}
     if cut.previous is not None:
         listed = cut.previous.summary.partition(_FILES_HEADING)[2]
@@ -238,5 +244,12 @@ def _files(cut: Cut) -> list[str]:
             for call in entry.content.tool_uses:
                 verb, path = verbs.get(call["name"]), call["input"].get("path")
                 if verb is not None and isinstance(path, str) and "\n" not in path:
+                    found.pop((verb, path), None)
                     found[verb, path] = None
-    return [f"- {verb}: `{path}`" for verb, path in sorted(found)]
+    newest_first, lines = list(reversed(found)), list[str]()
+    for verb, path in sorted(newest_first, key=itemgetter(0)):
+        line = f"- {verb}: `{path}`"
+        most -= len(line.encode()) + 1
+        if most >= 0:
+            lines.append(line)
+    return sorted(lines)

@@ -186,6 +186,8 @@ class _PieceRequests(NamedTuple):
         """Yield a request for each piece of *entries*; return the last answer, or *previous*."""
         # Beside the piece there are the previous summary, the words around both, and the answer.
         room = self.room.limit - 2 * self.room.summary - _WORDS_AROUND
+        if len(previous.encode()) > self.room.limit * 4:  # of a larger window, or of another hand
+            previous = shortened(previous, self.room.longest_summary)
         for piece in _pieces(entries, room):
             text = self._text(piece, previous, is_turn=is_turn)
             answer = yield {

@@ -292,3 +292,21 @@ def test_what_a_good_summary_has_used_is_accounted_for_once(desk, how):
     ]
     assert summary.usage["input_tokens"] == 100 * asked > 0
     assert desk.compactor.unrecorded == {}
+
+
+def test_a_summary_that_is_too_long_leaves_room_for_what_is_said_next(desk):
+    """Its server knows no max_tokens: the summary overflowed each later request, and each summary
+    of it.
+    """
+
+    def endless(request):
+        asked = "Summarise this" in texts(request)[-1]
+        return reply("## Goal\n" + "- notes\n" * 50_000 if asked else f"Here. {LONG}")
+
+    desk.server.add(*[endless] * 40)
+    outcomes = asyncio.run(desk.say(*[f"and now {n}? {LONG}" for n in range(4)]))
+
+    assert outcomes == "done"
+    assert len(compactions(desk.talk)) > 1
+    assert context_tokens(desk.talk) < WINDOW
+    assert max(len(request.body) for request in desk.server.requests) < WINDOW * 4

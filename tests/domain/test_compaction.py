@@ -1,11 +1,15 @@
 """Where a compaction cuts."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.events import MessageAppended
-from domain.projections.compaction import find_cut
+from domain.limits import Room
+from domain.projections.compaction import estimate, find_cut, summary_text
+from domain.projections.summaries import Subject, summary_requests
 from tests import builders as b
 
 WORK = [
@@ -49,3 +53,33 @@ def test_an_open_call_stays_for_a_result_that_is_still_to_come():
     )
 
     assert find_cut(talk, 1).first_kept == 2
+
+
+@given(
+    window=st.integers(4_096, 200_000),
+    quote=st.integers(0, 40_000),
+    paths=st.lists(st.text("abc/é", min_size=1, max_size=4_000), max_size=60),
+    previous=st.integers(0, 800_000),
+)
+def test_a_summary_leaves_room_whatever_is_said_word_for_word(window, quote, paths, previous):
+    """A long prompt and a list of files that only grew filled a small window by themselves."""
+    room = Room.of(window)
+    calls = [b.tool_use(f"c{n}", name="edit", path=path) for n, path in enumerate(paths)]
+    talk = b.conversation(
+        b.compacted("## Goal\n" + "é" * (previous // 2)),
+        b.user("go " + "é" * (quote // 2)),
+        b.assistant("ok", *calls),
+        *(b.result(f"c{n}") for n in range(len(paths))),
+        b.assistant("so"),
+    )
+    cut = find_cut(talk, 1)
+    requests = summary_requests(talk, talk.leaf, Subject.of_cut(cut), window=window)
+    told = "x" * room.longest_summary
+    sizes = [estimate(next(requests)["messages"])]
+    with suppress(StopIteration):
+        while True:
+            sizes.append(estimate(requests.send(told)["messages"]))
+
+    assert max(sizes) <= window
+    assert estimate(summary_text(cut, told, told, room)) < room.limit
+    assert cut.turn == () or len(summary_text(cut, "", "", room)) > min(quote // 2, 100)
