@@ -16,12 +16,12 @@ help: ## Show what there is to make
 run: $(READY) ## Start the REPL; options go in ARGS, as in `make run ARGS=-c`
 	@$(BIN)/python app/main.py $(ARGS)
 
-test: $(READY) ## Run all tests
+test: $(READY) ## Run all tests, sweeps and examples sampled (all of them: LEFTFOLD_TESTS=whole)
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 soak: $(READY) ## Many writers, many kills, other random examples: the long run, with its figures
 	@$(BIN)/python -m tests.faults.soak
-	@$(BIN)/python -m pytest $(PYTEST_ARGS) --hypothesis-profile=soak --timeout=3600 tests/domain tests/infrastructure
+	@LEFTFOLD_TESTS=soak $(BIN)/python -m pytest $(PYTEST_ARGS) --timeout=3600
 
 check: $(READY) ## Format, lint, types, layers (after `make test PYTEST_ARGS="-n auto --cov"`: coverage)
 	@$(BIN)/ruff format --check .

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from app.cli import COMMANDS, leftfold
 from tests.app.in_process import run
 from tests.app.test_outputs import begin, check, empty, hurt
+from tests.levels import examples
 
 READING = ("list", "show", "log", "tree", "context", "verify", "stats", "config")
 ENDLESS = {"--follow", "--compact", "--help", "-h"}
@@ -60,7 +61,7 @@ def test_any_arguments_are_answered(tmp_path_factory, home):
     hurt(template, known[1])
     empty(template, known[2])
 
-    @settings(max_examples=150)
+    @settings(max_examples=examples(150))
     @given(words=command_lines(known))
     @example(words=["show", "\0"])
     @example(words=["log", known[0], "--since", "99999999999999999999"])
@@ -92,7 +93,7 @@ def test_any_arguments_are_answered(tmp_path_factory, home):
     ask()
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.lists(
         hard | st.sampled_from(["-c", "-r", "--fork", "--name", "--yes", "--thinking", "--tools"]),

@@ -11,6 +11,7 @@ from app.application import Conversations
 from app.verification import verify
 from tests.app.in_process import run
 from tests.json_docs import SCHEMAS
+from tests.levels import examples
 
 ORDER = jsonschema.Draft202012Validator(json.loads((SCHEMAS / "input.json").read_text()))
 PRINTED = jsonschema.Draft202012Validator(json.loads((SCHEMAS / "stream-json.json").read_text()))
@@ -61,7 +62,7 @@ def is_order(line):
     return value if ORDER.is_valid(value) else None
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(lines, max_size=5), st.booleans())
 @example([b'{"type":"prompt","text":"hi","text":"ho"}'], True)
 @example([b'{"type":"approve","decision":"no","tool_use_id":"x","decision":"yes"}'], True)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from app.application import Conversations
 from app.verification import verify
 from tests.app.doubles import Desk, Judge
+from tests.levels import examples
 from tests.raw_server import RawServer, block, delta, end, response, said, sse, start, stop
 from tests.server import ScriptedServer, reply
 from tests.strategies import TEXTS, json_values
@@ -231,7 +232,7 @@ def one_turn(conversations, url, folder, prompt, **options):
     return desk, asyncio.run(desk.say(prompt))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(answers(), min_size=1, max_size=MOST_TURNS))
 def test_whatever_a_server_answers_the_turn_ends_and_the_next_prompt_works(hostile):
     with TemporaryDirectory() as name:

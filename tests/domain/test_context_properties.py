@@ -13,10 +13,11 @@ from domain.projections.transcript import transcript
 from domain.projections.usage import total
 from tests import builders as b
 from tests.api_rules import prefix_violations, violations
+from tests.levels import examples
 from tests.strategies import KINDS, leaf_of, streams
 
-many = settings(max_examples=120)
-some = settings(max_examples=40)
+many = settings(max_examples=examples(120))
+some = settings(max_examples=examples(40))
 
 
 def replayed(stream):

@@ -8,10 +8,11 @@ from domain.conversation import Conversation
 from domain.projections.context import context
 from domain.projections.digests import Digests
 from tests import builders as b
+from tests.levels import examples
 from tests.strategies import streams
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(streams(), st.data())
 def test_whatever_a_log_holds_each_digest_is_that_of_the_whole_request(stream, data):
     talk = Conversation.blank(b.ID, b.NOW)

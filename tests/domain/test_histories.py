@@ -24,6 +24,7 @@ from domain.projections.summaries import Subject, summary_requests
 from infrastructure.mapper import ConversationMapper
 from tests import builders as b
 from tests.api_rules import prefix_violations, violations
+from tests.levels import examples
 from tests.strategies import TEXTS, json_objects
 
 IDS = st.sampled_from(["a", "b", "a_2", "a.b", "a:b", "functions.bash:0", "toolu_1"])
@@ -338,7 +339,7 @@ class Histories(RuleBasedStateMachine):
         assert all(proof.holds for proof in proofs(self.stored if hasattr(self, "talk") else []))
 
 
-Histories.TestCase.settings = settings(max_examples=150, stateful_step_count=25)
+Histories.TestCase.settings = settings(max_examples=examples(150), stateful_step_count=25)
 
 
 class TestEveryHistoryExtendsItsPrefixReplaysAndCanBeRebuilt(Histories.TestCase):

@@ -16,6 +16,7 @@ from domain.projections.context import context
 from domain.projections.digests import Digests
 from tests import builders as b
 from tests.api_rules import prefix_violations, violations
+from tests.levels import examples
 
 
 def png(width, height=1, *, size=0):
@@ -137,7 +138,7 @@ def galleries(draw):
     return stream
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(galleries())
 def test_however_many_come_the_limits_hold_and_few_requests_begin_anew(stream):
     with pytest.MonkeyPatch.context() as small:

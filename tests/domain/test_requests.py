@@ -7,10 +7,11 @@ from domain.conversation import Conversation
 from domain.projections.context import context
 from domain.projections.requests import Requests
 from tests import builders as b
+from tests.levels import examples
 from tests.strategies import streams
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(streams(max_size=12))
 def test_every_request_is_the_context_with_its_digest(stream):
     talk = Conversation.blank(b.ID, b.NOW)

@@ -14,6 +14,7 @@ from domain.projections.transcript import transcript
 from domain.snapshot import ConversationSnapshot
 from infrastructure.mapper import SnapshotMapper
 from tests import builders as b
+from tests.levels import examples
 from tests.strategies import leaf_of, streams
 
 mapper = SnapshotMapper(JSONTranscoder())
@@ -52,7 +53,7 @@ def reopened(stream, cut):
     return Conversation.replay(None, [recorded(snapshot), *stream[cut:]], load=Log(stream))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(streams(), st.data(), st.integers(1, 5))
 def test_a_snapshot_and_the_rest_are_the_whole(stream, data, block):
     stream = rising(stream)
@@ -231,7 +232,7 @@ def test_what_the_newest_events_take_for_an_entry_is_looked_up_before_a_snapshot
     assert b.state(again) == b.state(whole)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(streams(), st.data(), st.integers(1, 5))
 def test_a_reopened_conversation_takes_a_snapshot_if_and_only_if_the_whole_one_does(
     stream, data, block

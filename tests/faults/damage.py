@@ -7,7 +7,6 @@
 All is deterministic: ids, times and the header do not depend on when or where a test runs.
 """
 
-import os
 import re
 import shutil
 import tempfile
@@ -29,9 +28,6 @@ from infrastructure.jsonl.line import encode_header
 from infrastructure.jsonl.store import Store
 from infrastructure.mapper import ConversationMapper
 from tests import builders as b
-
-SCALE = int(os.environ.get("LEFTFOLD_SOAK", "1"))
-"""How many times as many examples: a long run sets it."""
 
 CHILD = UUID("01920000-0000-7000-8000-000000000002")
 CREATED = "2026-01-02T03:04:05.000000Z"

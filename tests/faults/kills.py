@@ -1,10 +1,10 @@
 """Kill a program at every system call that touches the store, one after the other.
 
-    python -m tests.faults.kills FOLDER SWEEP…
+    python -m tests.faults.kills FOLDER STRIDE SWEEP…
 
-runs the sweeps below and prints what came of each as JSON. A sweep that is the address of a server
-runs turns of the agent against it. It is a process of its own because
-it forks: the program that is killed starts warm, so a kill costs milliseconds.
+runs the sweeps below, with a kill at one call of STRIDE, and prints what came of each as JSON. A
+sweep that is the address of a server runs turns of the agent against it. It is a process of its own
+because it forks: the program that is killed starts warm, so a kill costs milliseconds.
 """
 
 import asyncio
@@ -47,13 +47,14 @@ class Channel:
             return [json.loads(line) for line in file]
 
 
-def sweep(root, begin, program, check, *, prepare=lambda folder: None):
-    """Run *program* after *begin*, killed at each of its calls; *check*(folder, heard) each time.
+def sweep(root, begin, program, check, *, stride, first=0, prepare=lambda folder: None):
+    """Run *program* after *begin*, killed at its calls; *check*(folder, heard) each time.
 
-    Returns the number of kills, and what went wrong.
+    *stride*: it is killed at one call of so many; *first* says which, so that sweeps over the same
+    calls differ. Returns the number of kills, and what went wrong.
     """
     failures = []
-    for number in range(1, LIMIT):
+    for kills, number in enumerate(range(1 + first % stride, LIMIT, stride)):
         folder = root / "store"
         shutil.rmtree(root, ignore_errors=True)
         root.mkdir(parents=True)
@@ -73,14 +74,14 @@ def sweep(root, begin, program, check, *, prepare=lambda folder: None):
                 f"kill {number}, {where}, after {len(heard)}:\n{traceback.format_exc()}"
             )
         if where is None:
-            return number - 1, failures
+            return kills, failures
     raise AssertionError("it never ended")
 
 
 # -- the recorder --------------------------------------------------------------------------------
 
 
-def recorder(root, *, cold=False, steps=history.STEPS):
+def recorder(root, *, stride, cold=False, steps=history.STEPS):
     """Every kind of save, from nothing; each step by a program that has run, or has just started."""
     kills, failures = 0, []
     for done, step in enumerate(steps):
@@ -98,7 +99,7 @@ def recorder(root, *, cold=False, steps=history.STEPS):
             say(vars(recorders.do(step)))
             recorders.close()
 
-        more, wrong = sweep(root, begin, program, _check_history)
+        more, wrong = sweep(root, begin, program, _check_history, stride=stride, first=done)
         kills += more
         failures += [f"{step.name}, {text}" for text in wrong]
     return kills, failures
@@ -108,7 +109,7 @@ def _check_history(folder, heard):
     history.check(folder, [history.Ack(**ack) for ack in heard], was_killed=True)
 
 
-def hurt_recorder(root, tail):
+def hurt_recorder(root, tail, *, stride):
     """The next saves to a log whose end a crash has hurt."""
     steps = history.STEPS[1:3]
 
@@ -130,6 +131,8 @@ def hurt_recorder(root, tail):
         lambda folder, _: history.Recorders(folder),
         program,
         check,
+        stride=stride,
+        first=list(history.TAILS).index(tail),
         prepare=lambda folder: history.damaged_before(folder, tail),
     )
 
@@ -169,7 +172,7 @@ class Server(NamedTuple):
     url: str
 
 
-def turns(root, url):
+def turns(root, url, *, stride):
     """A turn with a tool; then the next one, once for every log that a kill has left."""
     resumed = set()
     warm = root.with_name(f"{root.name}-warm")
@@ -192,6 +195,7 @@ def turns(root, url):
         lambda folder, say: Office(folder.parent, url, say),
         lambda office, _: office.say(PROMPT),
         check,
+        stride=stride,
     )
     assert len(resumed) >= 7, "the turn has more steps than that"
     return kills, failures
@@ -255,16 +259,17 @@ def in_child(function):
 
 SWEEPS = {
     "warm": recorder,
-    "cold": lambda root: recorder(root, cold=True),
-    **{tail: lambda root, tail=tail: hurt_recorder(root, tail) for tail in history.TAILS},
+    "cold": partial(recorder, cold=True),
+    **{tail: partial(hurt_recorder, tail=tail) for tail in history.TAILS},
 }
 
 
 def main():
     root = Path(sys.argv[1])
-    for name in sys.argv[2:]:
+    stride = int(sys.argv[2])
+    for name in sys.argv[3:]:
         run = partial(turns, url=name) if name.startswith("http:") else SWEEPS[name]
-        kills, failures = run(root)
+        kills, failures = run(root, stride=stride)
         print(json.dumps({"sweep": name, "kills": kills, "failures": failures}), flush=True)
 
 

@@ -19,15 +19,16 @@ from domain.projections.context import context
 from domain.projections.transcript import transcript
 from infrastructure.errors import NewerFormatError
 from tests.api_rules import violations
-from tests.faults.damage import KINDS, SCALE, corrupted, histories, hospital
+from tests.faults.damage import KINDS, corrupted, histories, hospital
+from tests.levels import at_level, examples
 
 # The same lines, thousands of times: coverage would double what this takes and show nothing.
 pytestmark = pytest.mark.no_cover
 
 TALLY = Counter()
 
-QUICK = settings(max_examples=25 * SCALE)
-MANY = settings(max_examples=150 * SCALE)
+QUICK = settings(max_examples=examples(25))
+MANY = settings(max_examples=examples(150))
 _ANY_VERSION = re.compile(rb'"v"\s*:\s*(-?\d+)')
 
 
@@ -35,7 +36,7 @@ _ANY_VERSION = re.compile(rb'"v"\s*:\s*(-?\d+)')
 def figures():
     """Print, after a long run, what was tried (see docs/reliability.md; `pytest -s`)."""
     yield
-    if SCALE > 1:
+    if at_level(quick=False, whole=False, soak=True):
         print("\n" + ", ".join(f"{name}: {count:,}" for name, count in TALLY.items()))
 
 

@@ -22,6 +22,7 @@ from tests import builders as b
 from tests.api_rules import violations
 from tests.app.doubles import Desk
 from tests.app.programs import events, results
+from tests.levels import examples
 from tests.server import ScriptedServer, call, reply
 
 CALLS = ("a", "b", "c", "d")
@@ -75,7 +76,7 @@ def told(talk):
     return {x["tool_use_id"]: x["content"] for x in blocks if x["type"] == "tool_result"}
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(interleavings())
 def test_whenever_it_crashes_what_is_known_is_told_and_recorded_once(steps):
     talk = crashed(steps)
@@ -94,7 +95,7 @@ def test_whenever_it_crashes_what_is_known_is_told_and_recorded_once(steps):
     assert list(talk.collect_events()) == []
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(interleavings(), st.data())
 def test_a_fork_in_mid_tool_is_told_the_same_and_the_parent_nothing(steps, data):
     """Case J4."""

@@ -23,13 +23,13 @@ from infrastructure.errors import NewerFormatError
 from tests import builders as b
 from tests.api_rules import violations
 from tests.faults.damage import (
-    SCALE,
     Scribe,
     corrupted,
     histories,
     history_of,
     hospital,
 )
+from tests.levels import examples
 
 WHOLE = history_of(["answer", "call", "prompt", "answer", "branch", "prompt", "mark", "compact"])
 
@@ -95,7 +95,7 @@ def test_of_a_whole_log_all_is_saved_and_every_proof_holds():
     assert (new.name, new.labels, new.cwd) == (old.name, old.labels, old.cwd)
 
 
-@settings(max_examples=120 * SCALE)
+@settings(max_examples=examples(120))
 @given(histories, st.data())
 def test_whatever_happens_to_a_log_what_is_saved_is_clean(history, data):
     hurt = data.draw(corrupted(history))
@@ -118,7 +118,7 @@ def test_whatever_happens_to_a_log_what_is_saved_is_clean(history, data):
         conversations.open(done.id).record(lambda talk: talk.append_prompt("and on"))
 
 
-@settings(max_examples=40 * SCALE)
+@settings(max_examples=examples(40))
 @given(histories, st.data())
 def test_what_is_recovered_says_what_was_said(history, data):
     """Nothing that can be read in the damaged log is missing in the new one."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import itertools
 import os
 import resource
 import shutil
@@ -24,10 +25,14 @@ from tests.faults import history
 from tests.faults.failing import Failing
 from tests.faults.history import event
 from tests.infrastructure.jsonl.support import python
+from tests.levels import at_level
 from tests.server import ScriptedServer
 
 CHANGING = ("open", "write", "ftruncate", "fsync", "fdatasync", "replace", "unlink", "mkdir")
 LOOKING = ("pread", "stat", "fstat", "scandir", "fchmod", "chmod", "urandom")
+
+STRIDE = at_level(quick=3, whole=1)
+"""One call of so many is made to fail, another one for each kind of error."""
 
 KINDS = {
     "EIO from a change": (errno.EIO, CHANGING, {}),
@@ -79,9 +84,8 @@ def retried(recorders, step, error, *, is_as_before):
 def test_every_call_may_fail_once(fast_folder, monkeypatch, kind):
     """…in a history of all kinds of saves: after the retry, all of it is there, once."""
     error, functions, how = KINDS[kind]
-    tried, failures = 0, []
-    while True:
-        tried += 1
+    failures = []
+    for tried in itertools.count(1 + list(KINDS).index(kind) % STRIDE, STRIDE):
         folder = fast_folder / "store"
         layer = Failing(tried, error, functions, **how)
         try:

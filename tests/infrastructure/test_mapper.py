@@ -19,6 +19,7 @@ from domain.events import Event, MessageAppended, Unrecognised
 from infrastructure.mapper import LOCKED, ConversationMapper
 from tests import builders as b
 from tests.golden.examples import EXAMPLES
+from tests.levels import examples
 from tests.strategies import any_event, json_values
 
 AT = '"timestamp":"2026-01-02T03:04:05Z"'
@@ -48,7 +49,7 @@ def message(body):
 # -- round trips ---------------------------------------------------------------------------------
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(any_event(parent=st.none() | st.integers(1, 9)), st.integers(1, 10**9))
 def test_every_event_comes_back_as_it_was(event, version):
     event = msgspec.structs.replace(event, originator_version=version)

@@ -20,6 +20,7 @@ from prompt_toolkit.output import DummyOutput
 from app.repl import answer_keys
 from app.repl.answer_keys import AnswerKeys, meaning
 from app.repl.typed_ahead import throw_away_input
+from tests.levels import examples
 
 WORDS = {"y": "yes", "yes": "yes", "a": "always", "n": "no", "no": "no"}
 PASTE = "\x1b[200~{}\x1b[201~"
@@ -167,7 +168,9 @@ def test_pastes_come_in_brackets_while_the_question_stands_but_not_on_a_dumb_ter
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     st.text(

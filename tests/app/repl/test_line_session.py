@@ -12,6 +12,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output.plain_text import PlainTextOutput
 
 from app.repl.prompt import PROMPT, TerminalPrompts
+from tests.levels import examples
 
 LEFT, HOME, UP, BACKSPACE, CTRL_A, CTRL_U, CTRL_W = (
     "\x1b[D", "\x1b[H", "\x1b[A", "\x7f", "\x01", "\x15", "\x17",
@@ -51,7 +52,9 @@ def test_what_is_offered_can_be_seen_and_changed():
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     st.lists(

@@ -19,9 +19,10 @@ from tests.app.repl.terminal import (
     UP,
     Person,
 )  # fmt: skip
+from tests.levels import at_level
 from tests.server import ScriptedServer, by_rules
 
-SEQUENCES, MOST_KEYS, MOST_TRIES = 12, 14, 8
+SEQUENCES, MOST_KEYS, MOST_TRIES = at_level(quick=4, whole=12), 14, 8
 CTRL = {name: chr(ord(name) - 64) for name in "AEKLORSUWZ"}
 LONG_PASTE = "\x1b[200~" + "line\n" * 30 + "\x1b[201~"
 KEYS = [

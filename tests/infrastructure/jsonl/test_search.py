@@ -12,6 +12,7 @@ from infrastructure.jsonl import line as lines_
 from infrastructure.jsonl import search
 from infrastructure.jsonl.log_file import LogFile
 from tests.infrastructure.jsonl.support import ID
+from tests.levels import examples
 
 TINY = {"CHUNK": 512, "BLOCK": 256, "PROBE": 64, "_PROBED_FROM": 1024}
 HEADER = lines_.encode_header(str(ID), "2026-12-01T10:00:00.000000Z")
@@ -59,7 +60,7 @@ def contents(lines):
     return [(line.version, line.topic, line.state) for line in lines]
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(logs(), st.data())
 def test_every_way_gives_what_reading_all_of_it_gives(tiny, tmp_path_factory, log, data):
     content, last = log

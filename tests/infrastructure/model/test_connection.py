@@ -14,6 +14,7 @@ from infrastructure.errors import ModelError
 from infrastructure.model import environment
 from infrastructure.model.client import AnthropicModel
 from tests.infrastructure.model.test_retries import REQUEST
+from tests.levels import examples
 from tests.raw_server import RawServer, response, said, sse
 from tests.server import ScriptedServer, refuse, reply
 
@@ -224,7 +225,9 @@ NAMES = [
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=5))
 def test_whatever_the_environment_says_there_is_an_answer_or_an_error(variables):

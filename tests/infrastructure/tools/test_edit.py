@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from infrastructure.tools import TOOLS
+from tests.levels import examples
 
 
 @pytest.fixture
@@ -177,7 +178,9 @@ def test_edits_of_one_file_that_run_side_by_side_are_all_made(context):
 
 
 @settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=examples(60),
+    deadline=None,
 )
 @given(
     before=st.lists(st.sampled_from(["a\n", "b\r\n", "c\r", "\xe9"]), max_size=8).map("".join),

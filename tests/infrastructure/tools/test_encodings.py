@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from infrastructure.errors import ToolError
 from infrastructure.tools.encodings import decode
+from tests.levels import examples
 
 CHINESE = "# 这是一个配置文件，请不要修改。\nname = one\n" * 5
 TAIWANESE = "# 這是一個設定檔，請不要修改。\nname = one\n" * 5
@@ -166,7 +167,7 @@ def test_line_ends_stay_what_all_of_them_are(call, path):
 
 
 @given(st.binary(max_size=400) | st.text(max_size=100).map(lambda t: t.encode("utf-8", "replace")))
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(60))
 def test_whatever_is_read_leads_back_to_the_same_bytes(data):
     try:
         text = decode(data, "a.txt")

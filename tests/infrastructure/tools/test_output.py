@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from infrastructure.tools import output as module
 from infrastructure.tools.output import MAX_BYTES, MAX_LINES, Capture, ToolOutput, capped
+from tests.levels import examples
 
 
 def side_files(context):
@@ -77,7 +78,9 @@ def test_output_that_is_not_text_stays_under_the_cap(call, context):
 
 
 @settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=examples(60),
+    deadline=None,
 )
 @given(
     text=st.text(st.sampled_from("aé😀\n"), min_size=1, max_size=20),
