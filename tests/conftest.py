@@ -1,11 +1,18 @@
 """Every test has a home of its own and a clean environment."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.levels import LEVEL, examples
+
+# `nohup make test` ignores SIGHUP, and `make test &` in a script SIGINT. What we start would inherit
+# that and never hear of them; what has a handler here, has the default there.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, lambda number, frame: None)
 
 # A stranger's `make test` asks what ours did; new counter-examples are for `make soak` to find.
 COMMON = {
