@@ -187,7 +187,8 @@ def turns(root, url, *, stride):
         assert ran <= found.count("ToolStarted"), "it ran before it was recorded"
         if tuple(found) not in resumed:
             resumed.add(tuple(found))
-            assert in_child(lambda: _resume(root, url, found)) == "done"
+            outcome = in_child(lambda: _resume(root, url, found))
+            assert outcome == "done", outcome
             assert _ran(root) == ran, "it was run again"
 
     kills, failures = sweep(
@@ -229,11 +230,11 @@ def _resume(root, url, before):
     messages = office.desk.talk.messages()
     said = [m.content.text for m in messages if m.content.role == "user" and m.content.text]
     assert said == ([PROMPT, "hello"] if before else ["hello"])
-    called = [block.id for m in messages for block in m.content.tool_uses]
+    called = [block["id"] for m in messages for block in m.content.tool_uses]
     results = [result for m in messages for result in m.content.tool_results]
     assert [result["tool_use_id"] for result in results] == called
     if before.count("ToolStarted") and before[-1] == "ToolStarted":
-        assert results[0].text == OUTCOME_UNKNOWN
+        assert results[0]["content"] == OUTCOME_UNKNOWN
     assert verify(office.conversations, known).is_clean
     office.say("hello again")
     after = [event.TOPIC for event in office.conversations.events_of(known)]
