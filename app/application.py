@@ -157,13 +157,13 @@ class Conversations(Application[UUID]):
             )
         except AggregateNotFoundError:
             if self.store is not None and self.store.log(conversation_id).exists():
-                raise UnreadableConversationError(conversation_id) from None
-            raise NoSuchConversationError(str(conversation_id)) from None
+                raise UnreadableConversationError(id=conversation_id) from None
+            raise NoSuchConversationError(wanted=str(conversation_id)) from None
         unread = conversation.unrecognised
         if conversation.cwd is None and not conversation.entries and unread[:1]:
             first = unread[0].reason
             if first == LOCKED:
-                raise LockedConversationError(conversation_id, first)
+                raise LockedConversationError(id=conversation_id, reason=first)
         conversation.clock, conversation.seals = self.clock, self.seals
         return conversation
 

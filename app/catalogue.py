@@ -60,7 +60,7 @@ def _all_rows(conversations: Conversations) -> tuple[list[Row], list[Unreadable]
         try:
             events = conversations.summary_events(conversation_id)
             if not events:
-                raise UnreadableConversationError(conversation_id)
+                raise UnreadableConversationError(id=conversation_id)
             found.append(row_of(events))
         except (StoreError, UnreadableConversationError) as error:
             unreadable.append(refused(conversation_id, error))

@@ -65,7 +65,7 @@ def sentence(conversation_id: UUID, findings: Sequence[Finding]) -> str | None:
     if not findings:
         return None
     if all(LOCKED in finding.what for finding in findings):
-        return str(LockedConversationError(conversation_id, LOCKED))
+        return str(LockedConversationError(id=conversation_id, reason=LOCKED))
     first = next((each for each in findings if each.line is not None), findings[0])
     place = "" if first.line is None else _("line {line}: ").format(line=first.line)
     more = _(" (and {count:,} more)").format(count=len(findings) - 1) if len(findings) > 1 else ""

@@ -36,80 +36,62 @@ DONE, FAILED, WRONG_USAGE = 0, 1, 2
 
 
 class AppError(Exception):
-    """What a person asked for cannot be done."""
+    """What a person asked for cannot be done: a *text*, or `MESSAGE` with the *data* in it."""
 
     exit_code = FAILED
+    MESSAGE: str
+
+    def __init__(self, text: str = "", /, **data: object) -> None:
+        super().__init__(text or _(self.MESSAGE).format(**data))
 
 
 class NoSuchConversationError(AppError):
     """An id that matches no conversation."""
 
-    def __init__(self, wanted: str) -> None:
-        super().__init__(
-            _("no conversation matches {wanted!r}; `leftfold list --all` shows all").format(
-                wanted=wanted
-            )
-        )
+    MESSAGE = "no conversation matches {wanted!r}; `leftfold list --all` shows all"
 
 
 class AmbiguousIdError(AppError):
     """A part of an id that matches several conversations."""
 
+    MESSAGE = "{wanted!r} matches {matches} conversations: {some}{more}"
+
     def __init__(self, wanted: str, matches: Sequence[UUID]) -> None:
         some = ", ".join(str(match) for match in matches[:3])
         more = _(" and {more} more").format(more=len(matches) - 3) if len(matches) > 3 else ""  # noqa: PLR2004
-        super().__init__(
-            _("{wanted!r} matches {matches} conversations: {some}{more}").format(
-                wanted=wanted, matches=len(matches), some=some, more=more
-            )
-        )
+        super().__init__(wanted=wanted, matches=len(matches), some=some, more=more)
 
 
 class DirectoryGoneError(AppError):
     """The directory of a conversation has moved or vanished, and nobody can be asked."""
 
-    def __init__(self, gone: str, here: str) -> None:
-        super().__init__(
-            _(
-                "the directory of this conversation is gone: {gone}; with --here its tools "
-                "run in {here}"
-            ).format(gone=gone, here=here)
-        )
+    MESSAGE = (
+        "the directory of this conversation is gone: {gone}; with --here its tools run in {here}"
+    )
 
 
 class ForeignDirectoryError(AppError):
     """A log from elsewhere names a directory, and nobody can be asked whether it is meant."""
 
-    def __init__(self, named: str, here: str) -> None:
-        super().__init__(
-            _(
-                "this conversation was not begun here, and its directory is {named}: go there to "
-                "work in it; with --here its tools run in {here}"
-            ).format(named=named, here=here)
-        )
+    MESSAGE = (
+        "this conversation was not begun here, and its directory is {gone}: go there to "
+        "work in it; with --here its tools run in {here}"
+    )
 
 
 class UnreadableConversationError(AppError):
     """A log that is there, and of which no event can be read: damaged is not absent."""
 
-    def __init__(self, conversation_id: UUID) -> None:
-        super().__init__(
-            _(
-                "conversation {id} is damaged: no event of it can be read; `leftfold verify "
-                "{id}` says where, `leftfold recover {id}` saves what can be saved"
-            ).format(id=conversation_id)
-        )
+    MESSAGE = (
+        "conversation {id} is damaged: no event of it can be read; `leftfold verify "
+        "{id}` says where, `leftfold recover {id}` saves what can be saved"
+    )
 
 
 class LockedConversationError(AppError):
     """A conversation of which nothing can be read with the cipher and compressor of this run."""
 
-    def __init__(self, conversation_id: UUID, reason: str) -> None:
-        super().__init__(
-            _("conversation {conversation_id} {reason}").format(
-                conversation_id=conversation_id, reason=reason
-            )
-        )
+    MESSAGE = "conversation {id} {reason}"
 
 
 class NotRecordedError(AppError):
@@ -119,25 +101,19 @@ class NotRecordedError(AppError):
 class NewerEventsError(NotRecordedError):
     """A newer version wrote events that mean something else now: nothing is added to them."""
 
-    def __init__(self, conversation_id: UUID) -> None:
-        super().__init__(
-            _(
-                "a newer version of leftfold has written in conversation {id}: it can be looked at "
-                "with this one, and nothing is added to it"
-            ).format(id=conversation_id)
-        )
+    MESSAGE = (
+        "a newer version of leftfold has written in conversation {id}: it can be looked at "
+        "with this one, and nothing is added to it"
+    )
 
 
 class ChangedElsewhereError(NotRecordedError):
     """Another program appended to this conversation; what was offered was not recorded."""
 
-    def __init__(self, conversation_id: UUID) -> None:
-        super().__init__(
-            _(
-                "conversation {conversation_id} was changed by another program meanwhile: "
-                "nothing was added; it has been read again"
-            ).format(conversation_id=conversation_id)
-        )
+    MESSAGE = (
+        "conversation {id} was changed by another program meanwhile: "
+        "nothing was added; it has been read again"
+    )
 
 
 class UsageError(AppError):
@@ -149,13 +125,9 @@ class UsageError(AppError):
 class NoCredentialsError(UsageError):
     """No key, and nobody at a terminal to tell."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            _(
-                "no ANTHROPIC_API_KEY is set; set one, or use --offline for the built-in "
-                "offline model"
-            )
-        )
+    MESSAGE = (
+        "no ANTHROPIC_API_KEY is set; set one, or use --offline for the built-in offline model"
+    )
 
 
 def kind_of(error: BaseException) -> str:
@@ -164,28 +136,28 @@ def kind_of(error: BaseException) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
+EXPECTED = (AppError, ConversationError, StoreError, ModelError, PersistenceError, OSError)
+"""What a person can do something about. Anything else is a bug, and its traceback says more."""
+
+
 def explanation(error: BaseException) -> tuple[str, int] | None:
-    """Return the lines and the exit code for an error that a person can do something about.
-
-    None for anything else: that is a bug, and its traceback says more. The lines hold no secret.
-    """
-    told = _told(error)
-    return None if told is None else (redacted(told[0]), told[1])
+    """Return the lines and the exit code for an error that is `EXPECTED`; None for any other."""
+    if not isinstance(error, EXPECTED):
+        return None
+    return message_of(error), error.exit_code if isinstance(error, AppError) else FAILED
 
 
-def _told(error: BaseException) -> tuple[str, int] | None:
+def message_of(error: BaseException) -> str:
+    """Return the lines that a person is told of an error that is `EXPECTED`; no secret in them."""
     match error:
-        case AppError():
-            return str(error), error.exit_code
         case UnknownEntryError():
             said = _("{version} is not an entry of this conversation")
-            return said.format(version=error.version), FAILED
-        case StoreError() | ModelError() | ConversationError() | PersistenceError():
-            return str(error) or type(error).__name__, FAILED
+            text = said.format(version=error.version)
         case OSError():
-            return f"{error.filename or _('system error')}: {error.strerror or error}", FAILED
+            text = f"{error.filename or _('system error')}: {error.strerror or error}"
         case _:
-            return None
+            text = str(error) or type(error).__name__
+    return redacted(text)
 
 
 def name_of(error: BaseException) -> str:

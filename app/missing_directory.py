@@ -46,7 +46,7 @@ def check(
         return None
     if not is_asked:
         error = ForeignDirectoryError if is_there else DirectoryGoneError
-        raise error(first.cwd, chosen.cwd)
+        raise error(gone=first.cwd, here=chosen.cwd)
     return first.cwd
 
 

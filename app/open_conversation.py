@@ -91,7 +91,7 @@ class OpenConversation:
             else:
                 self._keep_snapshot(pending)
                 return
-        raise ChangedElsewhereError(self.id)
+        raise ChangedElsewhereError(id=self.id)
 
     def _known(self) -> Conversation:
         try:
@@ -109,7 +109,7 @@ class OpenConversation:
         try:
             self._conversations.save(conversation)
         except IntegrityError as error:
-            raise ChangedElsewhereError(self.id) from error
+            raise ChangedElsewhereError(id=self.id) from error
         except PersistenceError as error:
             # The error may have come after the fact. The log knows.
             if not self._conversations.is_recorded(pending):
@@ -134,4 +134,4 @@ def require_known(conversation: Conversation) -> None:
         NewerEventsError: one did: what came after it would be appended as if it were ours.
     """
     if any(event.is_newer for event in conversation.unrecognised):
-        raise NewerEventsError(conversation.id)
+        raise NewerEventsError(id=conversation.id)

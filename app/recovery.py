@@ -81,7 +81,7 @@ def recover(conversations: Conversations, conversation_id: UUID, *, cwd: str) ->
     """
     salvage = _Salvage(conversations, conversation_id)
     if salvage.locked and not salvage.whole:
-        raise LockedConversationError(conversation_id, LOCKED)
+        raise LockedConversationError(id=conversation_id, reason=LOCKED)
     if not salvage.has_something:
         raise NothingToRecoverError(conversation_id)
     clock = conversations.clock()

@@ -68,7 +68,7 @@ def conversation_id(conversations: Conversations, wanted: str) -> UUID:
                 wanted=wanted, shortest=SHORTEST
             )
         )
-    raise NoSuchConversationError(wanted)
+    raise NoSuchConversationError(wanted=wanted)
 
 
 def _with_part(conversations: Conversations, part: str) -> list[UUID]:

@@ -33,7 +33,7 @@ def command(store: str | None, *, reference: str, follow: bool, since: int, as_j
     with bootstrap.conversations(settings(store=store)) as conversations:
         conversation_id = references.conversation_id(conversations, reference)
         if conversations.last_event_of(conversation_id) is None:
-            raise UnreadableConversationError(conversation_id)
+            raise UnreadableConversationError(id=conversation_id)
         damage = say_damage(conversations, conversation_id)
         if damage and as_json:
             write(Damaged(id=conversation_id, damage=damage))

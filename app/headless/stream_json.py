@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from app.approvers import NOBODY, approval
-from app.errors import DONE, explanation
+from app.errors import DONE, EXPECTED, message_of
 from app.headless import happenings
 from app.headless.one_turn import happened, not_recorded, result_of
 from app.ports import Approval
@@ -163,11 +163,8 @@ class Driver:
             await self._obey(_parsed(line))
         except _RefusedError as refused:
             self._complain(str(refused))
-        except Exception as error:
-            told = explanation(error)
-            if told is None:
-                raise
-            self._complain(told[0])
+        except EXPECTED as error:
+            self._complain(message_of(error))
 
     async def _obey(self, said: JsonObject) -> None:
         match said.get("type"):
@@ -211,10 +208,9 @@ class Driver:
         turn, self._turn = self._turn, None
         assert turn is not None
         if not turn.cancelled() and (error := turn.exception()) is not None:
-            told = explanation(error)
-            if told is None:
+            if not isinstance(error, EXPECTED):
                 raise error
-            happened(not_recorded(self._id, told[0]))
+            happened(not_recorded(self._id, message_of(error)))
             return
         conversation = self._open_conversation.conversation
         happened(result_of(conversation, self._since))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from prompt_toolkit.utils import get_cwidth
 
 from app.catalogue import rows
-from app.errors import explanation
+from app.errors import EXPECTED, message_of
 from app.i18n import _
 from app.repl.chooser import Choice, Chooser, Chosen, ask_line
 from app.view.plain import one_line, plain
@@ -100,11 +100,8 @@ class Picker:
                     )
                 case "delete":
                     return view._replace(said=await self._delete(row))
-        except Exception as error:
-            told = explanation(error)
-            if told is None:
-                raise
-            return view._replace(said=one_line(told[0], 120))
+        except EXPECTED as error:
+            return view._replace(said=one_line(message_of(error), 120))
         return view
 
     async def _delete(self, row: Row) -> str:
@@ -113,12 +110,8 @@ class Picker:
         if self._conversations.store is None:
             return _("deleting needs a store of files")
         title = one_line(row.title, 60)
-        if (
-            await ask_line(_("Move “{title}” to the trash? [y/N] ").format(title=title)) or ""
-        ).lower() not in (
-            "y",
-            "yes",
-        ):
+        answer = await ask_line(_("Move “{title}” to the trash? [y/N] ").format(title=title))
+        if (answer or "").lower() not in ("y", "yes"):
             return _("not deleted")
         path = life_cycle.trash(self._conversations.store, row.id)
         return _("moved to {path}").format(path=plain(str(path)))
@@ -128,9 +121,7 @@ class Picker:
         if conversation_id not in self._previews:
             try:
                 self._previews[conversation_id] = self._last_words(conversation_id)
-            except Exception as error:
-                if explanation(error) is None:
-                    raise
+            except EXPECTED as error:
                 self._previews[conversation_id] = one_line(str(error), _PREVIEW_WIDTH)
         return self._previews[conversation_id]
 

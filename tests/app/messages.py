@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "app" / "translations" / "zh_CN" / "LC_MESSAGES"
 PO, MO = FOLDER / "leftfold.po", FOLDER / "leftfold.mo"
 CLICK = "# click"
-TABLES = ("COMMANDS", "STOPS", "WAITS", "_HINT", "_SAID")
+TABLES = ("COMMANDS", "MESSAGE", "STOPS", "WAITS", "_HINT", "_SAID")
 
 
 def messages_of_code():
