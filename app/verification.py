@@ -189,8 +189,8 @@ def _wrong_proof(proof: Proof) -> _Wrong:
 def check_order(store: Store) -> OrderReport:
     """Compare the store's notification log with the logs. That it is behind them is no fault.
 
-    It is derived: what is wrong in it costs nothing but its ids, and it is built anew by whoever
-    reads it next. It may be the only witness of a log that is lost, though.
+    It is derived: a fault in it costs nothing but its ids, and the next reader builds it again. It
+    may be the only witness of a log that is lost, though.
     """
     try:
         disk.require_folder(store.notifications.file.path.parent)

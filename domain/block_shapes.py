@@ -1,4 +1,4 @@
-"""The shape of the blocks that a server sends: what is not of it, the API would not take back.
+"""The shape of the blocks that a server sends: the API takes back no others.
 
 Servers that only resemble the API send ``"text": 5``, citations that are no list, calls of their
 own without an id. Unknown keys and unknown types stay as they came: a newer API knows them.
@@ -42,7 +42,7 @@ def in_shape(raw: JsonObject) -> JsonObject:
 
 
 def of_call(raw: JsonObject) -> JsonObject:
-    """Return a call without optional fields of wrong types; the others are the pairing's."""
+    """Return a call without optional fields of wrong types; the others are `MessageBuilder`'s."""
     wrong = [key for key in ("caller", "toolset_name") if _is_wrong(raw, key)]
     return {key: value for key, value in raw.items() if key not in wrong} if wrong else raw
 

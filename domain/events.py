@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 Version: TypeAlias = int
 
-NOBODY = UUID(int=0)
-"""The originator of an event that has not been given one yet: the mapper sets it."""
+UNSET_ID = UUID(int=0)
+"""The originator of an event that has none yet: the mapper sets it."""
 
 
 class Event(
@@ -37,7 +37,7 @@ class Event(
     TOPIC: ClassVar[str]
     class_version: ClassVar[int] = 1
 
-    originator_id: UUID = NOBODY
+    originator_id: UUID = UNSET_ID
     originator_version: Version = 0
     timestamp: datetime
     written_as: int = msgspec.field(name="class_version", default=1)
@@ -135,7 +135,7 @@ class InstructionsChanged(Event, frozen=True, kw_only=True):
 
     @property
     def tool_definitions(self) -> list[JsonObject]:
-        """The tools as recorded, decoded anew at each call; nothing if they are no list."""
+        """The tools as recorded, decoded at each call; nothing if they are no list."""
         tools = decoded(self.tools)
         if not isinstance(tools, list):
             return []

@@ -35,7 +35,7 @@ class Fold(History, BaseAggregate[UUID]):
     """Tells the time of the next event."""
 
     seals: Seals = NO_KEY
-    """Tell what was recorded here; they are handed in where a log is opened."""
+    """Tell which events were recorded here; the caller that opens a log hands them in."""
 
     # -- life ----------------------------------------------------------------------------------
 
@@ -97,7 +97,7 @@ class Fold(History, BaseAggregate[UUID]):
     def snapshot(self) -> ConversationSnapshot | None:
         """Return what opens this conversation without its past; None if it has to be replayed.
 
-        That is so where the log is damaged: what is lost can only be told by reading all of it.
+        A damaged log has to be: only reading all of it tells what is lost.
         """
         if not self.is_orderly or self.gaps or self.pending_events:
             return None
@@ -119,7 +119,7 @@ class Fold(History, BaseAggregate[UUID]):
 
     @classmethod
     def restored(cls, snapshot: ConversationSnapshot, load: Load) -> Self:
-        """Return the conversation of a *snapshot*; *load* fetches of its past what is needed."""
+        """Return the conversation of a *snapshot*; *load* fetches its past as far as it is read."""
         self = cls.blank(snapshot.originator_id, snapshot.created_on)
         self._version = self.restored_from = snapshot.originator_version
         self._modified_on = snapshot.timestamp

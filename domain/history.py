@@ -73,7 +73,7 @@ class Tree:
         tree = cls(begins=begins, is_leaf_known=begins == 1)
         for event in events:
             tree.record(event)
-            if not tree.is_leaf_known:  # what it hangs from is not known: the next block knows
+            if not tree.is_leaf_known:  # its parent is not known: the next block tells
                 tree.begins = event.originator_version + 1
         return tree
 
@@ -234,7 +234,7 @@ class History:
         self.entry(version)
         parent = self._tree.parents[version]
         if parent is not None and parent < self._tree.begins:
-            self._reach(parent)  # which may find that it is no entry
+            self._reach(parent)  # it may turn out to be no entry
         return self._tree.parents[version]
 
     # -- walks ---------------------------------------------------------------------------------

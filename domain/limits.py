@@ -49,7 +49,7 @@ class Limits(NamedTuple):
     max_tokens: int | None = None
 
     def and_then(self, context_window: int | None, max_tokens: int | None) -> Limits:
-        """Return these limits with what was learned later; what is no number changes nothing."""
+        """Return these limits with those that were learned later; None changes nothing."""
         return Limits(
             context_window if context_window and context_window > 0 else self.context_window,
             max_tokens if max_tokens and max_tokens > 0 else self.max_tokens,

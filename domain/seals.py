@@ -35,10 +35,10 @@ class Seals(Protocol):
 
 
 class OfThisRun:
-    """Where there is no key: what was recorded by this very program counts, and nothing else.
+    """The seals of a run without a key: only what this very program recorded counts.
 
-    What is read from a log, by whatever way it was opened, was not said here. Nothing is written
-    into the events; digests of what was vouched for are kept.
+    An event that is read from a log was not recorded here, however the log was opened. Nothing is
+    written into the events; their digests are kept in memory.
     """
 
     def __init__(self) -> None:
@@ -75,8 +75,8 @@ def is_own_directory(cwd: str, seal: str, seals: Seals) -> bool:
 def _vouched_for(event: Sealed) -> bytes:
     """Return what the seal of *event* vouches for: where it stands, and all that it says.
 
-    A directory is vouched for by itself: a fork, or what is recovered, works where the conversation
-    that it is of has worked.
+    The seal of a directory vouches for the directory alone: a fork or a recovered conversation
+    works where its source has worked.
     """
     if isinstance(event, Started):
         return _directory(event.cwd)

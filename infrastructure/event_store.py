@@ -64,8 +64,8 @@ class ConversationEvents(EventStore["UUID"]):
 class Snapshots(EventStore["UUID"]):
     """Snapshots of conversations, over whatever recorder.
 
-    What cannot be read is none, and what was not made here neither: they stand in the store, where
-    anybody who brings a log may put them.
+    A snapshot that cannot be read, or was not made here, is none: a log may be brought from
+    elsewhere, and a snapshot with it.
     """
 
     def __init__(self, mapper: Mapper[UUID], recorder: AggregateRecorder, seals: Seals) -> None:

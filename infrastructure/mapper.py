@@ -15,7 +15,7 @@ from uuid import UUID
 import msgspec
 from eventsourcing.persistence import Mapper, StoredEvent
 
-from domain.events import NOBODY, TOPICS, Event, Unrecognised
+from domain.events import TOPICS, UNSET_ID, Event, Unrecognised
 from domain.snapshot import ConversationSnapshot
 from domain.text import decoded
 from domain.upcasts import UPCASTS
@@ -89,7 +89,7 @@ class ConversationMapper(Mapper[UUID]):
                 event = _leniently(self._topics[topic], state) or _unrecognised(
                     topic, state, f"not a {topic}: {error}"
                 )
-        # The struct is frozen for everybody else; nobody else has seen it yet.
+        # The struct is frozen, but no other code has seen it yet.
         _set(event, "originator_id", originator_id)
         _set(event, "originator_version", version)
         return event
@@ -179,7 +179,7 @@ def _decoder(event_class: type[Event]) -> msgspec.json.Decoder[Event]:
 
 def _encode(event: Event) -> bytes:
     # Who and which is in the stored event already; as defaults the two fields are left out.
-    bare = msgspec.structs.replace(event, originator_id=NOBODY, originator_version=0)
+    bare = msgspec.structs.replace(event, originator_id=UNSET_ID, originator_version=0)
     state = msgspec.json.encode(bare)
     if event.class_version > 1:
         content = msgspec.json.decode(state, type=dict[str, msgspec.Raw])

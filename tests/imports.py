@@ -14,9 +14,10 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 PICTURE = re.compile(r"(?<=```mermaid\n).*?(?=```)", re.DOTALL)
 BELOW = {
-    "infrastructure": ("tools", "model", "event_store, mapper, seals, withheld", "jsonl",
+    "infrastructure": ("tools", "model", "event_store, fragments, mapper, seals, withheld",
+                       "jsonl",
                        "errors, safe_files, secrets"),
-    "domain": ("suspicion", "projections", "conversation, commands", "fold, history, events, …"),
+    "domain": ("suspicion", "projections", "conversation, commands, renumbering", "fold, history, events, …"),
 }  # fmt: skip
 
 

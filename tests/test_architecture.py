@@ -46,15 +46,8 @@ def test_no_imports_go_in_a_circle_and_no_two_folders_import_each_other():
 
 MOST_LINES = {ast.Module: 400, ast.ClassDef: 250, ast.FunctionDef: 45, ast.AsyncFunctionDef: 45}
 STILL_TOO_LARGE = {
-    "app/recovery.py",
     "app/repl/loop.py Repl",
     "app/repl/screen.py RichScreen",
-    "domain/conversation.py",
-    "domain/conversation.py Conversation",
-    "domain/conversation.py carry_over",
-    "domain/fold.py Fold",
-    "infrastructure/jsonl/line.py",
-    "infrastructure/jsonl/notification_log.py NotificationLog",
 }
 """To be emptied by those who work on them."""
 
@@ -85,6 +78,7 @@ RETIRED = {
     "fate": "outcome",
     "frame": "request_body",
     "glance": "summary_events",
+    "Pairing": "MessageBuilder",
     "relocation": "missing_directory",
     "Said": "MessageContent",
     "talk": "conversation",

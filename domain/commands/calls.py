@@ -35,7 +35,7 @@ class CallCommands(Commands):
         return self._newest_calls(self.leaf)[1]
 
     def faulty_calls(self) -> tuple[Call, ...]:
-        """Return the calls of the newest assistant message that nobody can run.
+        """Return the calls of the newest assistant message that cannot be run.
 
         Their results, which say why, are the context's to make: none can be recorded for them.
         """
@@ -91,7 +91,7 @@ class CallCommands(Commands):
     def is_allowed(self, call: ToolUseBlock, *, cwd: str = "") -> bool:
         """Whether the user always allows *call* in *cwd*: its tool, or exactly its command.
 
-        It has to have been said here: what a log says gives nobody a permission.
+        The permission must have been recorded here: a log from elsewhere gives none.
         """
         command = call.input.get("command")
         return any(
@@ -103,7 +103,7 @@ class CallCommands(Commands):
         )
 
     def allowed_elsewhere(self) -> list[events.ApprovalDecided]:
-        """Return each "always" of this log that was not said here: it allows nothing."""
+        """Return each "always" of this log that was not recorded here: it allows nothing."""
         return [said for said in self.allowed if not is_sealed(said, self.seals)]
 
     def _place_of_result(self, tool_use_id: str) -> Version | None:

@@ -102,7 +102,7 @@ class TurnCommands(Commands):
 
     @property
     def held_back(self) -> dict[Version, str]:
-        """The prompts that wait in this log, and were not typed here: nobody sends them."""
+        """The prompts that wait in this log and were not typed here: they are never sent."""
         return {version: event.text for version, event in self._queued(is_ours=False)}
 
     def _queued(self, *, is_ours: bool) -> Iterator[tuple[Version, events.PromptQueued]]:

@@ -7,9 +7,9 @@ are valid and unique; nothing is blank; thinking goes back only signed and to th
 from. It is pure and deterministic, and on one branch each request extends the one before, block
 by block, so that prompt caches hold.
 
-Four passes, in this order: `live_entries` (which entries), `parts` (what each says), `pairing`
-(calls, results, roles), and `request_body`, the body around the messages. `media` says which images
-and documents fit.
+Four passes, in this order: `live_entries` (which entries), `parts` (what each says),
+`message_builder` (calls, results, roles), and `request_body`, the body around the messages. `media`
+says which images and documents fit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from domain.events import Compacted, Entry
-from domain.projections.pairing import Pairing
+from domain.projections.message_builder import MessageBuilder
 from domain.projections.parts import THINKING, is_name, without_breakpoint
 from domain.thinking import thinking_parameters
 
@@ -41,22 +41,22 @@ def context(conversation: Conversation, leaf: Version | None) -> JsonObject:
     Raises:
         UnknownEntryError: *leaf* is not an entry.
     """
-    pairing = paired(conversation, live_entries(conversation, leaf))
-    messages = [*pairing.messages, pairing.last_message()]
+    builder = build_messages(conversation, live_entries(conversation, leaf))
+    messages = [*builder.messages, builder.last_message()]
     return request_body(conversation, messages, may_think=may_think(messages))
 
 
-def paired(conversation: Conversation, entries: Sequence[Entry]) -> Pairing:
+def build_messages(conversation: Conversation, entries: Sequence[Entry]) -> MessageBuilder:
     """Return *entries*, those of a path from its beginning, as messages."""
-    pairing = Pairing(conversation)
+    builder = MessageBuilder(conversation)
     for entry in entries:
-        pairing.add(entry)
-    if pairing.media.is_as_planned:
-        return pairing
-    pairing = Pairing(conversation, pairing.media.plan)  # there are more media than fit
+        builder.add(entry)
+    if builder.media.is_as_planned:
+        return builder
+    builder = MessageBuilder(conversation, builder.media.plan)  # there are more media than fit
     for entry in entries:
-        pairing.add(entry)
-    return pairing
+        builder.add(entry)
+    return builder
 
 
 def request_body(

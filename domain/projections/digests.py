@@ -2,7 +2,7 @@
 
 A request of 3,000 messages is projected and hashed in full once; the next one of the same branch
 costs what it adds. Whatever is unusual (another branch, another model, a compaction, news of an
-old call) starts anew. The answer is always that of ``digest(context(conversation, leaf))``.
+old call) starts over. The answer is always that of ``digest(context(conversation, leaf))``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from domain.canonical import FORM, canonical
 from domain.events import Compacted
-from domain.projections.context import live_entries, may_think, paired, request_body
+from domain.projections.context import build_messages, live_entries, may_think, request_body
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,8 +44,8 @@ class Digests:
             self._begin(leaf)
         else:
             for entry in added:
-                self._pairing.add(entry)
-            if not self._pairing.media.is_as_planned:
+                self._builder.add(entry)
+            if not self._builder.media.is_as_planned:
                 self._begin(leaf)
         self._leaf = leaf
         return self._digest()
@@ -53,7 +53,7 @@ class Digests:
     def _begin(self, leaf: Version | None) -> None:
         self._leaf = leaf
         self._facts = self._facts_now()
-        self._pairing = paired(self.conversation, live_entries(self.conversation, leaf))
+        self._builder = build_messages(self.conversation, live_entries(self.conversation, leaf))
         self._last_answer: list[JsonObject] = []
         self._hash = sha256()
 
@@ -80,11 +80,11 @@ class Digests:
     def _knows_more(self) -> bool:
         """Whether something else is known now of a call whose answer is hashed already."""
         outcome_of = self.conversation.outcome_of
-        return any(known != outcome_of(a, asked_at=v) for a, v, known in self._pairing.presumed)
+        return any(known != outcome_of(a, asked_at=v) for a, v, known in self._builder.presumed)
 
     def _digest(self) -> str:
         """Hash the messages that are whole for good, and the rest of the body on a copy."""
-        whole, last = self._pairing.messages, self._pairing.last_message()
+        whole, last = self._builder.messages, self._builder.last_message()
         is_first = not self._last_answer
         if whole:
             self._last_answer = whole[-1:]

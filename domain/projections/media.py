@@ -2,7 +2,7 @@
 
 The limits are published, so nothing has to be refused to be known: what is beyond them is replaced
 by a line that says so. Where it is all of them together that are too many, the oldest go, half of
-them at a time: then one request in dozens begins anew for the cache of the API, and not each one.
+them at a time: then the API's cache has to begin again for one request in dozens, not for each.
 """
 
 from __future__ import annotations

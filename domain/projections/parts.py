@@ -132,7 +132,7 @@ def _of_assistant(raw: JsonObject, fault: str | None, *, same_model: bool) -> Js
             text = raw.get("text")
             return _plain(in_shape(raw)) if isinstance(text, str) and text.strip() else None
         case "tool_use":
-            return raw  # in which shape it goes out, the pairing says
+            return raw  # in which shape it goes out, `call_block` says
         case "thinking":
             is_whole = isinstance(raw.get("thinking"), str) and _is_text(raw.get("signature"))
             return _plain(raw) if same_model and is_whole else None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Requests(Digests):
     """Makes requests of *conversation*, which may be folded further in between.
 
-    Successive requests share their messages: whoever gets one does not change it.
+    Successive requests share their messages: a caller must not change them.
     """
 
     def request(self, leaf: Version | None) -> tuple[JsonObject, str]:
@@ -31,7 +31,7 @@ class Requests(Digests):
             UnknownEntryError: *leaf* is not an entry.
         """
         digest = self.of(leaf)
-        messages = [*self._messages, self._pairing.last_message()]
+        messages = [*self._messages, self._builder.last_message()]
         body = request_body(self.conversation, messages, may_think=may_think(messages))
         return body, digest
 

@@ -18,7 +18,7 @@ from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, N
 from domain.limits import Room
 from domain.messages import result_text
 from domain.projections.compaction import Cut, cut_at, written_by_model
-from domain.projections.context import live_entries, may_think, paired, request_body
+from domain.projections.context import build_messages, live_entries, may_think, request_body
 from domain.text import shortened
 
 if TYPE_CHECKING:
@@ -108,11 +108,11 @@ def whole_request(
     """Return the conversation's own request for the path to *leaf*, with a question at its end."""
     part = f" from the words “{subject.since}” on" if subject.since else ""
     question = "\n\n".join([_QUESTION.format(part=part), _HEADINGS, *_focus(focus)])
-    pairing = paired(conversation, live_entries(conversation, leaf))
-    last = pairing.last_message(otherwise=question)
+    builder = build_messages(conversation, live_entries(conversation, leaf))
+    last = builder.last_message(otherwise=question)
     if last["content"][-1].get("text") != question:
         last["content"] = [*last["content"], {"type": "text", "text": question}]
-    messages = [*pairing.messages, last]
+    messages = [*builder.messages, last]
     body = request_body(conversation, messages, may_think=may_think(messages))
     if "budget_tokens" not in body.get("thinking", {}):
         body["max_tokens"] = min(body["max_tokens"], Room.of(window).summary)

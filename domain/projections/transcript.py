@@ -69,7 +69,7 @@ def recent(conversation: Conversation, count: int) -> tuple[tuple[Item, ...], in
 
 
 def last_exchange(items: Sequence[Item]) -> Sequence[Item]:
-    """Return the last of *items* that a person said, and what came of it; all if nobody did."""
+    """Return *items* from the last thing that a person said on; all if there is none."""
     last = max((n for n, item in enumerate(items) if item.kind == "user"), default=0)
     return items[last:]
 

@@ -31,7 +31,7 @@ TOKEN_KINDS = (
 class Usage(NamedTuple):
     """What was spent: tokens by kind, US dollars, seconds of waiting, and what for.
 
-    *cost* is None as soon as one answer came from a model whose prices nobody knows.
+    *cost* is None if the prices of one of the models are unknown.
     """
 
     tokens: JsonObject

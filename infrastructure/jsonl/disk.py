@@ -29,8 +29,8 @@ _NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES})
 _SAFELY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 _LARGE, _MOSTLY = 64 << 20, 100
-"""A large file of which not a hundredth is on the disk was never written: nobody reads a terabyte
-of nothing. What a file system compresses is larger."""
+"""A large file of which not a hundredth is on the disk was never written: it is holes, and
+is not read. A file that the file system compresses has more on the disk than that."""
 
 _NO_FILE = {
     errno.ELOOP: "it is a symbolic link, and left alone",

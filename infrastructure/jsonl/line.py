@@ -1,4 +1,4 @@
-r"""One line of a log: bytes to `Line`, and back. Pure; `salvage` reads what is not as written.
+r"""One line of a log: bytes to `Line`, and back. Pure; `salvage` reads damaged lines.
 
 A line is ``{"v":1,"topic":"Started","state":{…},"crc":"8f3a1c22"}``. The state is embedded as it is
 when it is JSON on one line, and goes as base64 (``"state64"``) when it is anything else. A line may
@@ -55,7 +55,7 @@ class Line(msgspec.Struct, gc=False):
     batch: Batch | None = None
     base: int | None = None
     tracking: TrackingMark | None = None
-    # What follows is set by whoever decodes a line; no line says it.
+    # The reader sets these fields; no line says them.
     offset: int = msgspec.field(name=" offset", default=0)
     length: int = msgspec.field(name=" length", default=0)
     number: int = msgspec.field(name=" number", default=0)

@@ -1,4 +1,4 @@
-"""Kernel locks: the short one around an append, and the lease of whoever has a conversation open.
+"""Kernel locks: the short one of an append, and the lease of an open conversation.
 
 Both are ``flock``, so they die with their holder; that a file exists locks nothing (case F6).
 """

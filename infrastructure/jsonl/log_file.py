@@ -148,7 +148,7 @@ class LogFile(LogReader):
         """Wait until what was written is on the disk.
 
         Raises:
-            WriteError: It is not; nothing of it was kept, and the file is opened anew next time.
+            WriteError: It is not; nothing of it was kept, and the next append opens the file again.
         """
         if not self.durable:
             return
@@ -173,7 +173,7 @@ class LogFile(LogReader):
         self._size_before = None
 
     def _cut(self, fd: int, size: int) -> None:
-        """Cut what was not saved; what cannot be cut is not believed here, and cut next time."""
+        """Cut the bytes that were not saved; if that fails, ignore them, and cut next time."""
         with contextlib.suppress(OSError):
             try:
                 disk.truncate(fd, size)
@@ -256,7 +256,7 @@ class LogFile(LogReader):
             if self._identity not in (None, identity):
                 self._identity = None  # it is another file: said once, then believed
                 raise LogReplacedError(self.path)
-            if self.durable:  # whoever made it may not have lived to do so
+            if self.durable:  # the process that made it may have died before it did
                 disk.sync_folder(self.path.parent)
         except BaseException:
             disk.close(fd)
@@ -293,7 +293,7 @@ class LogFile(LogReader):
 
 
 def _learn(fd: int, size: int, known: _Known | None) -> _Known:
-    """Return what is known of the file now; only what is new is read, if that is in order."""
+    """Return what is known of the file now; if the new bytes are in order, no others are read."""
     scan = None
     if known is not None and known.sealed and not known.unfinished and known.size < size:
         scan = search.scan(fd, known.size, size, previous=known.last)

@@ -26,9 +26,9 @@ Identity: TypeAlias = "tuple[int, int]"
 
 
 class Unsaved(NamedTuple):
-    """What could not be cut off the end of a file: nobody believes it, as long as nothing follows.
+    """Bytes that could not be cut off the end of a file: as long as nothing follows, they are none.
 
-    It begins at *start*, and *end* is the size of the file.
+    They begin at *start*, and *end* is the size of the file.
     """
 
     identity: Identity
@@ -161,7 +161,7 @@ class LogReader:
             status = disk.stat_fd(fd)
             identity = identity_of(status)
             self._check_header(fd, identity)
-            if self._identity is None:  # what was read is what will be appended to
+            if self._identity is None:  # an append must find the file that was read
                 self._identity = identity
             yield fd, self._believed(status)
         except NewerFormatError as error:

@@ -61,7 +61,7 @@ class NotificationFile:
         self.close()
 
     def close(self) -> None:
-        """Close it, and forget what was known of it."""
+        """Close the file, and forget what was known of it."""
         self.epoch = b"\0" * 16
         self.count = 0
         self.last: dict[bytes, Record] = {}
@@ -137,7 +137,7 @@ class NotificationFile:
         """Refuse to append where there is no file, or half a record at its end.
 
         Raises:
-            BrokenOrderError: That is so. To cut the half might cut the records of others.
+            BrokenOrderError: There is none, or half a record: to cut it might cut others'.
         """
         if not self.is_open or self._size % SIZE:
             raise BrokenOrderError
@@ -172,7 +172,7 @@ class NotificationFile:
         return first
 
     def make_safe(self, last: int) -> None:
-        """Wait until the records up to *last* are on the disk: somebody is about to read them.
+        """Wait until the records up to *last* are on the disk: they are about to be read.
 
         Raises:
             ReadError: They cannot be made so.

@@ -3,7 +3,7 @@
 Records are appended after the log, under its lock, so they rise. The lock of the ``.index`` folder
 is taken only to add what others left out, or to build the file again. Saving does not sync, because
 what is missing is found by comparing the ends of the logs with the file. Reading does, because an
-id that somebody acted upon must never mean something else. A file that does not fit the logs, or
+id that a reader has acted on must never mean another event. A file that does not fit the logs, or
 ends in half a record, is built again, with a new epoch.
 """
 
@@ -201,7 +201,7 @@ class NotificationLog:
                     self._load()
             if is_done:
                 self.catch_up()
-            else:  # who saved meanwhile has written to the old file
+            else:  # a save in the meantime has written to the old file
                 with contextlib.suppress(BrokenOrderError):
                     self._add_all_missing(self._unnumbered.logs())
         except OSError as error:
@@ -247,7 +247,7 @@ class NotificationLog:
     def _add_next(self, save: NewRecords) -> list[int]:
         """Add the events of a save to one log that go on from the last one that the file has.
 
-        The lock of the log is held, and no other is needed: by it nobody else writes of that log.
+        The lock of the log is held, and it is enough: only its holder writes records of that log.
         The answer is empty where it is not that simple.
         """
         last = self.file.last.get(save.log.conversation.bytes)

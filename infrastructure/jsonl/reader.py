@@ -131,7 +131,7 @@ class Reader:
         return scan
 
     def stop(self) -> Scan:
-        """Return what is believed so far; the line that is half read is not looked at."""
+        """Return what is believed so far, without the line of which only a part was read."""
         self._rest = []
         return self.finish()
 

@@ -108,8 +108,8 @@ def from_end(fd: int, size: int, *, limit: int, gt: int | None = None) -> Scan:
 def newest_of(fd: int, size: int, topics: Sequence[str]) -> dict[str, int]:
     """Return the version of the newest line of each of *topics*, found backwards by their marks.
 
-    Only lines as they are written are found, and whether one is believed is not looked at. Text in
-    a message may look like a mark; it does not parse as a line of that topic.
+    It finds only lines as they are written, and does not ask whether they are believed. Text in a
+    message may look like a mark, but does not parse as a line of that topic.
     """
     marks = {topic: b',"topic":"%s","state' % topic.encode() for topic in topics}
     overlap = max(map(len, marks.values()), default=0)
@@ -156,7 +156,7 @@ def _rises(fd: int, size: int, start: int, version: int) -> bool:
 def _seek(fd: int, size: int, gt: int) -> int | None:
     """Return the start of a line that is not above *gt*, near the first that is; None in doubt.
 
-    0, the start of the file, if all lines that were looked at are above.
+    0, the start of the file, if all lines that were probed are above.
     """
     low, low_version, high, high_version = 0, -1, size, MAX_VERSION + 1
     while high - low > BLOCK:

@@ -172,7 +172,7 @@ def insert_unordered(store: Store, events: Sequence[StoredEvent]) -> None:
             else:
                 with store.folder_locked():
                     _rewrite(log, group)
-            log.forget()  # derived files may be deleted, or replaced, by anybody
+            log.forget()  # a derived file may be deleted or replaced at any time
         store.insert(late)
 
 

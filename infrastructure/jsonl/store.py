@@ -241,7 +241,7 @@ class Store:
 
     @contextlib.contextmanager
     def folder_locked(self) -> Iterator[None]:
-        """Hold the lock of the folder: nobody else creates a log in it."""
+        """Hold the lock of the folder: no other process creates a log in it."""
         try:
             disk.make_folder(self.path, durable=self.durable)
             fd = disk.open_folder(self.path)

@@ -44,7 +44,7 @@ class Unnumbered:
         self._compared: dict[bytes, State] = {}
 
     def are_none_of(self, log: LogFile, state: State) -> None:
-        """Take it that there are none of *log*, as long as it has this *state*."""
+        """Remember that *log* has none, as long as its state is *state*."""
         self._compared[log.conversation.bytes] = state
 
     def logs(self) -> list[tuple[LogFile, State]]:
@@ -92,7 +92,7 @@ class Unnumbered:
 
 @contextlib.contextmanager
 def try_locks(logs: Sequence[LogFile]) -> Iterator[list[LogFile]]:
-    """Hold the locks of those of *logs* that nobody appends to just now."""
+    """Hold the locks of those of *logs* that no other process holds."""
     held: list[int] = []
     free = []
     try:

@@ -14,7 +14,7 @@ from domain.canonical import canonical
 from domain.errors import InvalidCommandError
 from domain.events import MessageAppended, ToolStarted, TurnEnded
 from domain.messages import result_text
-from domain.projections.pairing import CONTINUE
+from domain.projections.message_builder import CONTINUE
 from infrastructure.tools import ToolOutput
 from infrastructure.tools.tool import Plan
 from infrastructure.tools.toolbox import Toolbox

@@ -312,15 +312,17 @@ def test_kinds_say_what_is_wrong(log, report):
 
 def test_proving_projects_no_request_of_a_long_conversation_twice(conversations, monkeypatch):
     """Linear: each entry is looked at once, not once for every later request."""
-    from domain.projections import pairing
+    from domain.projections import message_builder
 
     at_hand = conversations.start(begin)
     for number in range(40):
         ask(at_hand, f"prompt {number}")
     looked = []
-    add = pairing.Pairing.add
+    add = message_builder.MessageBuilder.add
     monkeypatch.setattr(
-        pairing.Pairing, "add", lambda self, entry: (looked.append(entry), add(self, entry))[1]
+        message_builder.MessageBuilder,
+        "add",
+        lambda self, entry: (looked.append(entry), add(self, entry))[1],
     )
     report = verify(conversations, at_hand.id)
 

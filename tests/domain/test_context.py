@@ -8,7 +8,7 @@ from domain.calls import NEVER_STARTED, NO_ID, NO_INPUT, NO_NAME, OUTCOME_UNKNOW
 from domain.conversation import Conversation
 from domain.errors import UnknownEntryError
 from domain.projections.context import context
-from domain.projections.pairing import CONTINUE, LOST
+from domain.projections.message_builder import CONTINUE, LOST
 from domain.projections.parts import INTERRUPTED, NO_OUTPUT
 from tests import builders as b
 from tests.api_rules import prefix_violations, violations

@@ -17,7 +17,7 @@ from domain.conversation import Conversation
 from domain.events import Compacted, MessageAppended, SummaryRequests, SummaryStep, TurnError
 from domain.projections.compaction import find_cut
 from domain.projections.context import PROJECTION, context
-from domain.projections.pairing import CONTINUE
+from domain.projections.message_builder import CONTINUE
 from domain.projections.proofs import proofs
 from domain.projections.seen import seen
 from domain.projections.summaries import Subject, summary_requests

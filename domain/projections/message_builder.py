@@ -29,7 +29,7 @@ class _Asked(NamedTuple):
     sent_as: str
 
 
-class Pairing:
+class MessageBuilder:
     """Lays entries out as messages: alternating roles, every call answered once, in call order.
 
     Attributes:
