@@ -258,11 +258,15 @@ def test_what_a_refused_summary_has_spent_is_in_the_turns_end(desk):
             return reply("", usage={"input_tokens": 200}, stop_reason="max_tokens")
         return reply(big, usage={"input_tokens": 100})
 
-    desk.server.add(reply(LONG, usage={"input_tokens": 7000}), *[summarise] * 3)
+    desk.server.add(
+        reply("word " * 2400, call("bash", command="true"), usage={"input_tokens": 9}),
+        reply("word " * 1500, usage={"input_tokens": 7000}),
+        *[summarise] * 4,
+    )
     assert asyncio.run(desk.say("Note number 3")) == "done"
 
     [compaction] = compactions(desk.talk)
-    end, recorded = desk.talk.last_turn, 7000 + compaction.usage["input_tokens"]
+    end, recorded = desk.talk.last_turn, 7009 + compaction.usage["input_tokens"]
     assert end.lost["input_tokens"] == 200
     assert end.spent["input_tokens"] == recorded + 200
     assert total(desk.talk)["input_tokens"] == before["input_tokens"] + recorded
