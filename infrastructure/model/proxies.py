@@ -11,7 +11,6 @@ from ipaddress import ip_address
 from socket import inet_aton
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from infrastructure.model.environment import cleaned, unusable
 
@@ -59,6 +58,8 @@ def proxy_variable(httpx2: Any, url: str) -> str | None:
 
 def _mounts(httpx2: Any, proxy: Callable[[str, str], Any], url: str | None) -> dict[str, Any]:
     """Return the same, each proxy made of the variable's name and its value."""
+    from urllib.request import getproxies  # noqa: PLC0415 - not on the way to the prompt
+
     proxies = getproxies()
     found: dict[str, Any] = {}
     for scheme in ("http", "https", "all"):
