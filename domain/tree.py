@@ -1,28 +1,117 @@
-"""The tree of entries, as functions over its bare structure: ``{version: parent}``.
+"""The tree of entries: what each hangs from, the leaf, and what is lost of it.
 
 Parents are always smaller than their children, so no walk can turn in a circle.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from domain.events import Entry, LeafMoved, ToolStarted, TurnEnded, Unrecognised, Version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from domain.events import Version
+    from domain.events import Event
 
     Parents = Mapping[Version, Version | None]
 
 
-def path(parents: Parents, leaf: Version | None) -> tuple[Version, ...]:
-    """Return the entries from the root to *leaf*; nothing for no leaf."""
-    versions = []
-    while leaf is not None:
-        versions.append(leaf)
-        leaf = parents[leaf]
-    versions.reverse()
-    return tuple(versions)
+class Gap(NamedTuple):
+    """Versions *first*…*last* are missing, or unreadable; *leaf* was the leaf just before them."""
+
+    first: Version
+    last: Version
+    leaf: Version | None
+    unreadable: bool = False
+
+
+class Tree:
+    """Entries and their parents, the leaf, what is lost, the calls that began, the ended turns.
+
+    `record` is the one fold of all this: of a whole log, of the events since a snapshot, and of a
+    block of those before it.
+
+    Attributes:
+        begins: Everything from this version on is in it; 1 for all of a log.
+        is_orderly: Whether each parent and each place of the leaf is an entry.
+        presumed: Versions before *begins* that events of the tree take for entries.
+        is_leaf_known: Whether the leaf is known, and with it what events belong to.
+    """
+
+    def __init__(
+        self, *, begins: Version = 1, leaf: Version | None = None, is_leaf_known: bool = True
+    ) -> None:
+        self.begins = begins
+        self.leaf = leaf
+        self.entries: dict[Version, Entry] = {}
+        self.parents: dict[Version, Version | None] = {}
+        self.started_tools: dict[str, list[Version | None]] = {}
+        self.turns: list[TurnEnded] = []
+        self.gaps: list[Gap] = []
+        self.is_orderly = True
+        self.presumed: set[Version] = set()
+        self.is_leaf_known = is_leaf_known
+
+    @classmethod
+    def of(cls, events: Sequence[Event], begins: Version) -> Tree:
+        """Return the tree of *events*, which are all from the version *begins* on."""
+        tree = cls(begins=begins, is_leaf_known=begins == 1)
+        for event in events:
+            tree.record(event)
+            if not tree.is_leaf_known:  # its parent is not known: the next block tells
+                tree.begins = event.originator_version + 1
+        return tree
+
+    def record(self, event: Event) -> None:
+        """Change the tree by what *event* says happened; most events do not."""
+        match event:
+            case Entry(originator_version=version, parent=parent):
+                self.entries[version] = event
+                self.parents[version] = (
+                    parent if parent == self.leaf else self._resolve(parent, before=version)
+                )
+                self.leaf, self.is_leaf_known = version, True
+            case LeafMoved(originator_version=version, target=target):
+                self.leaf, self.is_leaf_known = self._resolve(target, before=version), True
+            case ToolStarted(tool_use_id=tool_use_id) if self.is_leaf_known:
+                self.started_tools.setdefault(tool_use_id, []).append(self.leaf)
+            case TurnEnded() if self.is_leaf_known:
+                self.turns.append(event)
+            case Unrecognised(originator_version=version):
+                self.lose(version, version, unreadable=True)
+
+    def lose(self, first: Version, last: Version, *, unreadable: bool = False) -> None:
+        """Record that the events *first*…*last* are lost."""
+        self.gaps.append(Gap(first, last, self.leaf, unreadable))
+
+    def _resolve(self, target: Version | None, *, before: Version) -> Version | None:
+        """Return the entry that *target* names, or the one that stands in for a lost one.
+
+        An entry that is missing lay in a gap (or was never an entry): what hung from it hangs
+        from the leaf before that gap, the nearest earlier entry of that branch that is left.
+        """
+        if target is None or (target < before and target in self.entries):
+            return target
+        if 0 < target < self.begins:
+            self.presumed.add(target)
+            return target
+        self.is_orderly = False
+        for gap in self.gaps:
+            if gap.first <= target <= gap.last:
+                return gap.leaf
+        return self.leaf
+
+    def prepend(self, older: Tree) -> None:
+        """Put *older*, which ends where this tree begins, before it."""
+        self.presumed = {each for each in self.presumed if each < older.begins}
+        self.entries = older.entries | self.entries
+        self.parents = older.parents | self.parents
+        for tool_use_id, leaves in self.started_tools.items():
+            older.started_tools.setdefault(tool_use_id, []).extend(leaves)
+        self.started_tools = older.started_tools
+        self.turns = older.turns + self.turns
+        self.begins = older.begins
 
 
 def children(parents: Parents) -> dict[Version | None, list[Version]]:

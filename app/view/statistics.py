@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from app.i18n import _
 from app.view.columns import columns
 from app.view.plain import cells, plain
-from domain import tree
 from domain.projections.usage import by_model, own_entries, usage_of
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def statistics(conversation: Conversation) -> dict[str, object]:
             for leaf, branch in branches.items()
         },
         "leaf": conversation.leaf,
-        "depth": len(tree.path(conversation.parents, conversation.leaf)),
+        "depth": len(conversation.path(conversation.leaf)),
     }
 
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from domain.conversation import Conversation
     from domain.events import Entry, Version
-    from domain.history import Gap
     from domain.messages import JsonObject
+    from domain.tree import Gap
 
 Kind: TypeAlias = Literal[
     "user", "assistant", "thinking", "tool_use", "tool_result", "summary", "note", "gap", "other"

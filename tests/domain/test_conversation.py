@@ -15,8 +15,8 @@ from domain.errors import (
     UnknownCallError,
     UnknownEntryError,
 )
-from domain.history import Gap
 from domain.thinking import THINKING_LEVELS
+from domain.tree import Gap
 from tests import builders as b
 
 
