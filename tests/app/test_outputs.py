@@ -24,6 +24,9 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?")
 HARD = "é 中文 \x9b31m \u202e \x7f ☃ 🐍 \ud800"
 """Text that some terminal or encoder does not take as it is."""
 
+OLD_NAMES = {"v": "version", "events": "version", "source": "source_id"}
+"""What was documented under another name: it says the same."""
+
 
 def begin(store, prompt, *, cwd=None, name=None):
     """Put a conversation of one turn with a call into the store, and return its id."""
@@ -97,6 +100,8 @@ def check(command, printed):
         validate.validate(value)
         for time in _times(value):
             assert time.endswith("Z"), time
+        for old, name in OLD_NAMES.items():
+            assert old not in value or name not in value or value[old] == value[name]
         if command != "context":
             assert plain(line.decode()) == line.decode(), "nothing in it draws on a terminal"
     return [json.loads(line) for line in lines]

@@ -6,9 +6,11 @@ from decimal import Decimal
 import pytest
 
 from app.application import Conversations
-from app.turn_limits import MAX_REPEATED_ROUNDS, TurnLimits
+from app.turn_limits import MAX_REPEATED_ROUNDS, Spending, TurnLimits
 from domain.events import Compacted
 from domain.messages import result_text
+from infrastructure.errors import ModelError
+from tests import builders as b
 from tests.app.doubles import Desk, Judge
 from tests.server import ScriptedServer, call, refuse, reply, thinking
 
@@ -146,6 +148,16 @@ def test_a_turn_costs_no_more_than_it_may(conversations, tmp_path):
     assert (outcome, error(desk).type, len(requests)) == ("failed", "cost_limit", 2)
     assert "$6.00" in error(desk).message
     assert "max_cost" in error(desk).message
+
+
+def test_what_attempts_without_an_answer_have_used_is_money_too():
+    """Nothing of it is in the log when the next request goes out."""
+    limits = TurnLimits(max_cost=5.0, cost=lambda _model, usage: usage.get("output_tokens", 0))
+    spending, talk = Spending(limits, 1, 0), b.conversation(b.model(), b.user("go"))
+
+    spending.ask(talk, {}, 0)
+    with pytest.raises(ModelError, match=r"cost \$9000000\.00"):
+        spending.ask(talk, {"output_tokens": 9_000_000}, 1)
 
 
 # -- odd ends --------------------------------------------------------------------------------------

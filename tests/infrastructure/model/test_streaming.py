@@ -173,14 +173,15 @@ def test_a_server_that_closes_at_once_is_asked_again(answer):
     assert (text_of(got), error, requests) == ("Hi.", None, 2)
 
 
-def test_an_answer_that_has_begun_is_not_asked_for_again():
+@pytest.mark.parametrize("is_named", [True, False])
+def test_an_answer_that_has_begun_is_not_asked_for_again(is_named):
     events = [
         start(),
         block(type="text", text=""),
         delta(type="text_delta", text="Hal"),
         OVERLOADED,
     ]
-    got, error, retries, requests = asked(response(sse(*events)))
+    got, error, retries, requests = asked(response(sse(*events, is_named=is_named)))
 
     assert (text_of(got), error.kind, retries, requests) == ("Hal", "overloaded_error", [], 1)
 
