@@ -14,8 +14,8 @@ from msgspec import UNSET, UnsetType
 
 from app.errors import LockedConversationError
 from app.i18n import _
-from app.outputs import Damage, places
-from app.verification import HARMLESS, findings_of
+from app.outputs import HARMLESS, Damage
+from app.verification import findings_of
 from app.view.plain import one_line
 from infrastructure.errors import LogMissingError, StoreError
 from infrastructure.jsonl import disk
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from app.application import Conversations
-    from app.verification import Finding
+    from app.outputs import Finding
 
 QUICK = 4 * 1024 * 1024
 """Bytes of a log that are looked at while somebody waits for a prompt: it takes some 20 ms."""
@@ -98,7 +98,7 @@ def say_damage(
     if said is None:
         return UNSET
     click.echo(f"leftfold: {said}", err=True)
-    return Damage(message=said, findings=places(findings))
+    return Damage(message=said, findings=findings)
 
 
 def quickly_read(conversations: Conversations, ids: Iterable[UUID]) -> frozenset[UUID]:

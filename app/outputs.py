@@ -11,21 +11,15 @@ import re
 import sys
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 from uuid import UUID  # noqa: TC003 - msgspec reads the annotations
 
 import click
 import msgspec
 
-from app.verification import Kind as FindingKind  # noqa: TC001
 from app.view.plain import plain
 from domain.projections.transcript import Kind as ItemKind  # noqa: TC001
 from domain.text import valid_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from app import verification
 
 Version: TypeAlias = int
 
@@ -44,6 +38,14 @@ class Problem(Output, frozen=True):
 # -- damage --------------------------------------------------------------------------------------
 
 
+FindingKind: TypeAlias = Literal[
+    "header", "damage", "checksum", "batch", "version", "event", "unknown", "parent", "request",
+    "projection", "order", "error",
+]  # fmt: skip
+HARMLESS: tuple[FindingKind, ...] = ("projection",)
+"""Kinds of findings that say something about this program, and nothing against the log."""
+
+
 class Finding(Output, frozen=True):
     """One thing that is wrong with a log, or that could not be checked."""
 
@@ -52,6 +54,11 @@ class Finding(Output, frozen=True):
     version: Version | None
     what: str
     kind: FindingKind
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether nothing is wrong with the log all the same."""
+        return self.kind in HARMLESS
 
 
 class Damage(Output, frozen=True):
@@ -164,17 +171,6 @@ class Statistics(Output, frozen=True):
     damage: Damage | msgspec.UnsetType = msgspec.UNSET
 
 
-class RequestBody(Output, frozen=True):
-    """The body of a request of the Messages API, as canonical JSON (keys sorted, nothing escaped).
-
-    `system`, `tools`, `thinking` and others stand in it as well, where they are sent.
-    """
-
-    model: str
-    max_tokens: int
-    messages: list[dict[str, Any]]
-
-
 class Verified(Output, frozen=True):
     """What was checked in one conversation, and what was found."""
 
@@ -270,14 +266,6 @@ class Recovered(Output, frozen=True):
     proofs_kept: int
     proofs_dropped: int
     fates: tuple[Fate, ...]
-
-
-# -- making --------------------------------------------------------------------------------------
-
-
-def places(findings: Iterable[verification.Finding]) -> tuple[Finding, ...]:
-    """Return what was found, as it is printed."""
-    return tuple(Finding(**finding._asdict()) for finding in findings)
 
 
 # -- writing -------------------------------------------------------------------------------------

@@ -9,13 +9,14 @@ dropped.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from eventsourcing.persistence import StoredEvent
 from uuid_utils.compat import uuid7
 
 from app.errors import AppError, LockedConversationError
+from app.outputs import Fate, Recovered
 from domain.events import MessageAppended, Unrecognised
 from domain.projections.proofs import with_proofs_that_hold
 from domain.renumbering import Item, Renumbering, Words
@@ -44,31 +45,7 @@ class NothingToRecoverError(AppError):
         )
 
 
-class Fate(NamedTuple):
-    """What became of one damaged place: saved, saved in part, or lost."""
-
-    line: int | None
-    offset: int | None
-    version: Version | None
-    reason: str
-    fate: str
-
-
-class Recovery(NamedTuple):
-    """The new conversation, and what was saved and lost on the way to it."""
-
-    source: UUID
-    id: UUID
-    events: int
-    saved: int
-    in_part: int
-    lost: tuple[tuple[Version, Version], ...]
-    proofs_kept: int
-    proofs_dropped: int
-    fates: tuple[Fate, ...]
-
-
-def recover(conversations: Conversations, conversation_id: UUID, *, cwd: str) -> Recovery:
+def recover(conversations: Conversations, conversation_id: UUID, *, cwd: str) -> Recovered:
     """Write what can be saved of a conversation into a new one.
 
     *cwd* is where the new conversation works if the old directory is not known any more.
@@ -90,9 +67,10 @@ def recover(conversations: Conversations, conversation_id: UUID, *, cwd: str) ->
     )
     kept, dropped = with_proofs_that_hold(new.made_of(salvage.items, cwd=cwd))
     conversations.recorder.insert_events([conversations.mapper.to_stored_event(e) for e in kept])
-    return Recovery(
-        source=conversation_id,
+    return Recovered(
         id=new.id,
+        source_id=conversation_id,
+        source=conversation_id,
         events=len(kept),
         saved=salvage.whole,
         in_part=sum(isinstance(item.what, Words) for item in salvage.items),

@@ -8,9 +8,10 @@ The order over all logs (`check_order`) is derived: it is compared with the logs
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from uuid import UUID
 
+from app.outputs import Finding, Verified, VerifiedOrder
 from domain.events import TOPICS, Entry, Unrecognised
 from domain.projections.context import PROJECTION
 from infrastructure.errors import LogMissingError, StoreError
@@ -22,63 +23,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from app.application import Conversations
+    from app.outputs import FindingKind
     from domain.events import Event, Version
     from domain.projections.proofs import Proof
     from infrastructure.jsonl.line import Line
     from infrastructure.jsonl.store import Inspection, Store
 
-Kind: TypeAlias = Literal[
-    "header", "damage", "checksum", "batch", "version", "event", "unknown", "parent", "request",
-    "projection", "order", "error",
-]  # fmt: skip
-HARMLESS: tuple[Kind, ...] = ("projection",)
-"""Kinds of findings that say something about this program, and nothing against the log."""
-
-_Wrong: TypeAlias = "tuple[Version, Kind, str]"
+_Wrong: TypeAlias = "tuple[Version, FindingKind, str]"
 _CRC = 4
-
-
-class Finding(NamedTuple):
-    """One thing that was found: where (line, byte offset, version; None if unknown), and what."""
-
-    line: int | None
-    offset: int | None
-    version: Version | None
-    what: str
-    kind: Kind = "damage"
-
-    @property
-    def is_harmless(self) -> bool:
-        """Whether nothing is wrong with the log all the same."""
-        return self.kind in HARMLESS
-
-
-class Report(NamedTuple):
-    """What was checked in one conversation, and what was found."""
-
-    id: UUID
-    events: int
-    bytes: int | None
-    requests_proven: int
-    findings: tuple[Finding, ...]
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether nothing is wrong."""
-        return all(finding.is_harmless for finding in self.findings)
-
-
-class OrderReport(NamedTuple):
-    """What was checked in the order over all logs, and what was found."""
-
-    records: int
-    findings: tuple[Finding, ...]
 
 
 # -- one conversation ----------------------------------------------------------------------------
 
 
-def verify(conversations: Conversations, conversation_id: UUID) -> Report:
+def verify(conversations: Conversations, conversation_id: UUID) -> Verified:
     """Check one conversation.
 
     Raises:
@@ -91,9 +49,13 @@ def verify(conversations: Conversations, conversation_id: UUID) -> Report:
     found = list(proofs(checked.events))
     wrong = (_wrong_proof(proof) for proof in found if not proof.holds)
     findings = [*checked.findings, *checked.named(wrong)]
-    proven = sum(proof.holds for proof in found)
-    return Report(
-        conversation_id, len(checked.events), checked.size, proven, tuple(_sorted(findings))
+    return Verified(
+        id=conversation_id,
+        ok=all(finding.is_harmless for finding in findings),
+        events=len(checked.events),
+        bytes=checked.size,
+        requests_proven=sum(proof.holds for proof in found),
+        findings=tuple(_sorted(findings)),
     )
 
 
@@ -144,7 +106,7 @@ def _sorted(findings: Iterable[Finding]) -> list[Finding]:
 
 def _of_bytes(found: Inspection) -> Iterator[Finding]:
     for damage in found.damages:
-        kind: Kind = "damage" if damage.kind == "zeros" else damage.kind
+        kind: FindingKind = "damage" if damage.kind == "zeros" else damage.kind
         yield Finding(damage.number or None, damage.offset, None, damage.reason, kind)
     if found.header is not None and found.header.id != str(found.id):
         what = f"the header says id {found.header.id!r}: this file was renamed or copied"
@@ -164,7 +126,7 @@ def _of_meaning(events: Iterable[Event]) -> Iterator[_Wrong]:
         version = event.originator_version
         if isinstance(event, Unrecognised):
             is_known = event.topic in TOPICS and not event.is_newer
-            kind: Kind = "event" if is_known else "unknown"
+            kind: FindingKind = "event" if is_known else "unknown"
             yield version, kind, f"cannot be read: {event.reason}"
         if isinstance(event, Entry):
             if event.parent is not None and event.parent not in entries:
@@ -186,7 +148,7 @@ def _wrong_proof(proof: Proof) -> _Wrong:
 # -- the order over all conversations --------------------------------------------------------------
 
 
-def check_order(store: Store) -> OrderReport:
+def check_order(store: Store) -> VerifiedOrder:
     """Compare the store's notification log with the logs. That it is behind them is no fault.
 
     It is derived: a fault in it costs nothing but its ids, and the next reader builds it again. It
@@ -196,11 +158,11 @@ def check_order(store: Store) -> OrderReport:
         disk.require_folder(store.notifications.file.path.parent)
         data = disk.contents(store.notifications.file.path)
     except FileNotFoundError:
-        return OrderReport(0, ())
+        return _order(0)
     except OSError as error:
-        return OrderReport(0, (_wrong_order(f"cannot be read: {error.strerror}"),))
+        return _order(0, _wrong_order(f"cannot be read: {error.strerror}"))
     if data[: len(MAGIC)] != MAGIC or len(data) < RECORD.size:
-        return OrderReport(0, (_wrong_order("not an order of events: it will be built anew"),))
+        return _order(0, _wrong_order("not an order of events: it will be built anew"))
     count = len(data) // RECORD.size - 1
     findings = []
     by_log: dict[bytes, list[tuple[int, Version]]] = {}
@@ -217,7 +179,7 @@ def check_order(store: Store) -> OrderReport:
             by_log.setdefault(conversation, []).append((offset, version))
     for conversation, places in by_log.items():
         findings += _of_order(store, UUID(bytes=conversation), places)
-    return OrderReport(count, tuple(findings))
+    return _order(count, *findings)
 
 
 def _of_order(store: Store, conversation: UUID, places: list[tuple[int, Version]]) -> list[Finding]:
@@ -247,3 +209,8 @@ def _of_order(store: Store, conversation: UUID, places: list[tuple[int, Version]
 
 def _wrong_order(what: str, *, offset: int | None = None) -> Finding:
     return Finding(None, offset, None, what, "order")
+
+
+def _order(records: int, *findings: Finding) -> VerifiedOrder:
+    order = ".index/notifications"
+    return VerifiedOrder(order=order, ok=not findings, records=records, findings=findings)

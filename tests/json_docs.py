@@ -8,6 +8,7 @@ A key means the same wherever it stands: `KEYS` says what, and what is special i
 
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -19,12 +20,24 @@ ROOT = Path(__file__).parents[1]
 PAGE, SCHEMAS = ROOT / "docs" / "json.md", ROOT / "docs" / "schemas"
 BEGIN, END = "<!-- written by python -m tests.json_docs -->", "<!-- end -->"
 
+
+class RequestBody(outputs.Output, frozen=True):
+    """The body of a request of the Messages API, as canonical JSON (keys sorted, nothing escaped).
+
+    `system`, `tools`, `thinking` and others stand in it as well, where they are sent.
+    """
+
+    model: str
+    max_tokens: int
+    messages: list[dict[str, Any]]
+
+
 OUTPUTS = {
     "list": (outputs.Listed, outputs.Unreadable),
     "show": (outputs.Damaged, outputs.Shown),
     "log": (outputs.Damaged, outputs.LoggedEvent),
     "tree": (outputs.Damaged, outputs.TreeEntry),
-    "context": (outputs.RequestBody,),
+    "context": (RequestBody,),
     "verify": (outputs.Verified, outputs.VerifiedOrder),
     "recover": (outputs.Recovered,),
     "fork": (outputs.ForkMade,),

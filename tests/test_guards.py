@@ -308,7 +308,7 @@ def test_before_its_prompt_is_on_the_screen_the_repl_imports_nothing_slow(folder
     modules = found["modules"]
 
     assert {"app.repl.prompt", "app.repl.status"} <= modules
-    assert modules.isdisjoint(SLOW | {"infrastructure.model.offline_server"})
+    assert modules & (SLOW | {"infrastructure.model.offline_server"}) == set()
     assert len(not_ours(modules)) < 440
     assert found["threads"] == 1  # what is imported in the background begins after that
     assert found["collections"] <= 1  # of garbage: looked for among modules, there is none

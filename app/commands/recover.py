@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from app import bootstrap, references
 from app.i18n import _
-from app.outputs import Fate, Recovered, write
+from app.outputs import Recovered, write
 from app.settings import settings
 from app.view.plain import plain
-
-if TYPE_CHECKING:
-    from app.recovery import Recovery
 
 
 @click.command("recover")
@@ -29,19 +24,14 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
         found = references.conversation_id(conversations, reference)
         done = recover(conversations, found, cwd=chosen.cwd)
     if as_json:
-        write(_object(done))
+        write(done)
         return
     click.echo(str(done.id))
     for row in _rows(done):
         click.echo(plain(row), err=True)
 
 
-def _object(done: Recovery) -> Recovered:
-    fates = tuple(Fate(**fate._asdict()) for fate in done.fates)
-    return Recovered(**done._asdict() | {"source_id": done.source, "fates": fates})
-
-
-def _rows(done: Recovery) -> list[str]:
+def _rows(done: Recovered) -> list[str]:
     """Say what was saved and lost, for people: a summary, then a row for each damaged place."""
     lost = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in done.lost) or _("nothing")
     proofs = _("{kept} request proofs hold, {dropped} were dropped").format(

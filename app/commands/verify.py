@@ -9,9 +9,9 @@ from eventsourcing.persistence import PersistenceError
 
 from app import bootstrap, references
 from app.i18n import _
-from app.outputs import Verified, VerifiedOrder, places, write
+from app.outputs import Finding, Verified, VerifiedOrder, write
 from app.settings import settings
-from app.verification import Finding, OrderReport, Report, check_order, verify
+from app.verification import check_order, verify
 from app.view.plain import plain
 
 if TYPE_CHECKING:
@@ -33,27 +33,34 @@ def command(store: str | None, *, ids: tuple[str, ...], as_json: bool) -> None:
         wanted = [references.conversation_id(conversations, each) for each in ids]
         for each in wanted or conversations.ids():
             report = _report(conversations, each)
-            checked, wrong = checked + 1, wrong + (not report.is_clean)
-            write(_object(report)) if as_json else click.echo(_text(report))
+            checked, wrong = checked + 1, wrong + (not report.ok)
+            write(report) if as_json else click.echo(_text(report))
         if not ids and conversations.store is not None:
             order = check_order(conversations.store)
     if order is not None and (as_json or order.findings):
-        write(_order_object(order)) if as_json else click.echo(_order_text(order))
+        write(order) if as_json else click.echo(_order_text(order))
     if not as_json:
         verdict = _("{wrong} with findings").format(wrong=wrong) if wrong else _("all clean")
         click.echo(_("{checked} checked, {verdict}").format(checked=checked, verdict=verdict))
     raise SystemExit(1 if wrong or (order is not None and order.findings) else 0)
 
 
-def _report(conversations: Conversations, conversation_id: UUID) -> Report:
+def _report(conversations: Conversations, conversation_id: UUID) -> Verified:
     try:
         return verify(conversations, conversation_id)
     except PersistenceError as error:
         finding = Finding(None, None, None, str(error), "error")
-        return Report(conversation_id, 0, None, 0, (finding,))
+        return Verified(
+            id=conversation_id,
+            ok=False,
+            events=0,
+            bytes=None,
+            requests_proven=0,
+            findings=(finding,),
+        )
 
 
-def _text(report: Report) -> str:
+def _text(report: Verified) -> str:
     size = "" if report.bytes is None else _(", {bytes:,} bytes").format(bytes=report.bytes)
     wrong = sum(not finding.is_harmless for finding in report.findings)
     verdict = _("{wrong} findings").format(wrong=wrong) if wrong else "ok"
@@ -64,7 +71,7 @@ def _text(report: Report) -> str:
     return "\n".join([f"{report.id}  {said}", *_rows(report.findings)])
 
 
-def _order_text(order: OrderReport) -> str:
+def _order_text(order: VerifiedOrder) -> str:
     head = _("the order of all events, {records} records: {findings} findings").format(
         records=order.records, findings=len(order.findings)
     )
@@ -79,23 +86,3 @@ def _rows(findings: Iterable[Finding]) -> Iterator[str]:
         version = "" if finding.version is None else f"version {finding.version}"
         row = f"  {line:10} {offset:14} {version:14} {finding.kind:11} {plain(finding.what)}"
         yield " ".join(row.split("\n"))
-
-
-def _object(report: Report) -> Verified:
-    return Verified(
-        id=report.id,
-        ok=report.is_clean,
-        events=report.events,
-        bytes=report.bytes,
-        requests_proven=report.requests_proven,
-        findings=places(report.findings),
-    )
-
-
-def _order_object(order: OrderReport) -> VerifiedOrder:
-    return VerifiedOrder(
-        order=".index/notifications",
-        ok=not order.findings,
-        records=order.records,
-        findings=places(order.findings),
-    )

@@ -488,4 +488,4 @@ def test_what_happens_while_an_answer_arrives_does_not_unprove_it(conversations,
 
     answer = desk.talk.messages()[-1]
     assert answer.model == "test-model"
-    assert verify(conversations, desk.talk.id).is_clean
+    assert verify(conversations, desk.talk.id).ok

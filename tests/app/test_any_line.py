@@ -101,4 +101,4 @@ def all_logs_verify(home):
     with Conversations({"LEFTFOLD_STORE": str(home / "conversations")}) as conversations:
         reports = [verify(conversations, each) for each in conversations.ids()]
     assert reports
-    assert all(report.is_clean for report in reports)
+    assert all(report.ok for report in reports)

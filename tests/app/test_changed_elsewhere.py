@@ -45,7 +45,7 @@ MEANWHILE = pytest.mark.parametrize("meanwhile", [label, speak, go_to_the_root])
 
 
 def is_clean(conversations, desk):
-    return verify(conversations, desk.talk.id).is_clean
+    return verify(conversations, desk.talk.id).ok
 
 
 @MEANWHILE

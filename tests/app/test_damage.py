@@ -7,7 +7,7 @@ from app.application import Conversations
 from app.cli import leftfold
 from app.damage import damage, quickly_read
 from app.damage import sentence as sentence_of
-from app.verification import Finding
+from app.outputs import Finding
 from infrastructure.mapper import LOCKED
 from tests import builders as b
 from tests.app.doubles import begin as in_work
@@ -128,9 +128,9 @@ def test_one_log_that_cannot_be_read_does_not_cost_the_others_their_answer(progr
 
 
 def test_a_sentence_names_the_first_place_and_how_many_more_there_are():
-    somewhere = Finding(None, None, 3, "of no place")
-    first = Finding(7, 900, 4, "b\x1b[2Jd\n" + "x" * 999)
-    said = sentence_of(b.ID, [somewhere, first, Finding(1_234, 9, 9, "more")])
+    somewhere = Finding(None, None, 3, "of no place", "damage")
+    first = Finding(7, 900, 4, "b\x1b[2Jd\n" + "x" * 999, "damage")
+    said = sentence_of(b.ID, [somewhere, first, Finding(1_234, 9, 9, "more", "damage")])
 
     assert f"conversation {b.ID} is damaged: line 7: b␛[2Jd xx" in said
     assert "xxx… (and 2 more); `leftfold verify" in said
@@ -145,7 +145,9 @@ def test_what_is_locked_is_not_called_damaged_unless_something_else_is():
 
     assert "CIPHER_KEY" in sentence_of(b.ID, locked)
     assert "damaged" not in sentence_of(b.ID, locked)
-    assert "damaged: line 2: " in sentence_of(b.ID, [*locked, Finding(4, 4, None, "half a line")])
+    assert "damaged: line 2: " in sentence_of(
+        b.ID, [*locked, Finding(4, 4, None, "half a line", "damage")]
+    )
 
 
 def test_a_log_that_takes_too_long_is_not_looked_at(program):

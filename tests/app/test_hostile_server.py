@@ -255,6 +255,6 @@ def test_whatever_a_server_answers_the_turn_ends_and_the_next_prompt_works(hosti
             assert outcome == "done"
             assert list(desk.talk.messages())[-1].content.text == "All is well."
             report = verify(conversations, desk.talk.id)
-            assert report.is_clean, report.findings
+            assert report.ok, report.findings
             events = [event.TOPIC for event in conversations.events_of(desk.talk.id)]
             assert events.count("TurnEnded") == 2

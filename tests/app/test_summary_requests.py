@@ -101,7 +101,7 @@ def test_each_request_for_a_summary_is_recorded_proven_and_shown(desk, conversat
     assert len(sent) == 1 if window > 100_000 else len(sent) > 1
     assert shown(conversations, desk) == sent
     report = verify(conversations, desk.talk.id)
-    assert report.is_clean
+    assert report.ok
     assert report.requests_proven == 3 + len(sent)
 
 
@@ -111,7 +111,7 @@ def test_text_that_no_json_can_carry_costs_no_summary(desk, conversations, windo
     assert compact(desk, window=window, focus="all \udcff")
 
     assert shown(conversations, desk) == [r.json for r in desk.server.requests[3:]]
-    assert verify(conversations, desk.talk.id).is_clean
+    assert verify(conversations, desk.talk.id).ok
 
 
 def test_the_command_shows_every_request_behind_a_summary(desk, conversations):
@@ -171,7 +171,7 @@ def test_a_summary_that_overflows_is_made_in_pieces_that_fit(desk, conversations
     learned = [f.context_window for f in facts if isinstance(f, LimitsLearned)]
     assert learned == [4096]
     assert len(summary_of(desk).asked.steps) > 1
-    assert verify(conversations, desk.talk.id).is_clean
+    assert verify(conversations, desk.talk.id).ok
 
 
 # -- how much ------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ def test_a_rotated_conversation_needs_nothing_of_its_source(conversations, tmp_p
     assert new.model == "test-model"
     assert "the API refused it" in request
     assert list(conversations.events_of(desk.talk.id)) == before
-    assert verify(conversations, new.id).is_clean
+    assert verify(conversations, new.id).ok
 
 
 def test_usage_counts_each_response_once_and_a_fork_only_its_own(desk, conversations):

@@ -79,7 +79,7 @@ def found(report):
 def test_a_log_as_it_was_written_is_clean_and_every_request_is_proven(log, report):
     clean = report()
 
-    assert clean.is_clean
+    assert clean.ok
     assert clean.events == 9
     assert clean.requests_proven == 3
     assert clean.bytes == log.stat().st_size
@@ -90,7 +90,7 @@ def test_verifying_changes_nothing(log, report):
     before = log.read_bytes()
     others = sorted(log.parent.iterdir())
 
-    assert not report().is_clean
+    assert not report().ok
     assert log.read_bytes() == before
     assert sorted(log.parent.iterdir()) == others
 
@@ -127,7 +127,7 @@ def test_a_line_without_a_checksum_is_fine(log, report):
     del edited["crc"]
     log.write_bytes(b"".join(lines[:-1]) + json.dumps(edited).encode() + b"\n")
 
-    assert report().is_clean
+    assert report().ok
 
 
 def test_a_lost_line_is_a_missing_version_a_missing_parent_and_an_unproven_request(log, report):
@@ -257,7 +257,7 @@ def test_over_another_persistence_module_events_and_requests_are_checked_all_the
         ask(at_hand, "alpha")
         report = verify(conversations, at_hand.id)
 
-    assert report.is_clean
+    assert report.ok
     assert report.bytes is None
     assert (report.events, report.requests_proven) == (5, 1)
 
@@ -282,7 +282,7 @@ def test_a_request_that_an_older_projection_made_is_told_apart_from_damage(log, 
     [finding] = seen.findings
     assert (finding.kind, finding.version, finding.line) == ("projection", 5, 6)
     assert "projected by 'p0' and would now differ" in finding.what
-    assert seen.is_clean
+    assert seen.ok
     assert seen.requests_proven == 2
 
 
@@ -291,7 +291,7 @@ def test_a_request_of_this_projection_that_differs_is_damage(log, report):
     seen = report()
 
     assert [(finding.kind, finding.version) for finding in seen.findings] == [("request", 5)]
-    assert not seen.is_clean
+    assert not seen.ok
 
 
 def test_a_request_of_an_older_projection_that_does_not_differ_is_proven(log, report):
@@ -339,8 +339,14 @@ def order(conversations, log):
     assert conversations.recorder.max_notification_id() == 9
     conversations.store.close()
     path = conversations.store.notifications.file.path
-    assert check_order(conversations.store) == (9, ())
+    assert order_of(conversations) == (9, ())
     return path
+
+
+def order_of(conversations):
+    order = check_order(conversations.store)
+    assert order.ok == (not order.findings)
+    return order.records, order.findings
 
 
 def whats(conversations):
@@ -354,9 +360,9 @@ def record(conversation_id, offset, version):
 
 def test_an_order_that_is_missing_or_behind_is_no_fault(conversations, order):
     order.write_bytes(order.read_bytes()[: -2 * RECORD.size])
-    assert check_order(conversations.store) == (7, ())
+    assert order_of(conversations) == (7, ())
     order.unlink()
-    assert check_order(conversations.store) == (0, ())
+    assert order_of(conversations) == (0, ())
     assert not order.exists()
 
 
@@ -375,7 +381,7 @@ def test_events_lost_at_the_end_of_a_log_are_witnessed_by_the_order(conversation
     log.write_bytes(b"".join(lines_of(log)[:-2]))
     [conversation_id] = conversations.ids()
 
-    assert verify(conversations, conversation_id).is_clean
+    assert verify(conversations, conversation_id).ok
     assert whats(conversations) == [f"{conversation_id}: 2 records point at no event"]
 
 
@@ -390,7 +396,7 @@ def test_a_log_that_was_deleted_on_purpose_is_no_fault_of_the_order(conversation
     [conversation_id] = conversations.ids()
     life_cycle.trash(conversations.store, conversation_id)
 
-    assert check_order(conversations.store) == (9, ())
+    assert order_of(conversations) == (9, ())
 
 
 @pytest.mark.parametrize(

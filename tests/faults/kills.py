@@ -235,7 +235,7 @@ def _resume(root, url, before):
     assert [result["tool_use_id"] for result in results] == called
     if before.count("ToolStarted") and before[-1] == "ToolStarted":
         assert results[0]["content"] == OUTCOME_UNKNOWN
-    assert verify(office.conversations, known).is_clean
+    assert verify(office.conversations, known).ok
     office.say("hello again")
     after = [event.TOPIC for event in office.conversations.events_of(known)]
     assert after[len(found) :] == ["MessageAppended", "MessageAppended", "TurnEnded"]

@@ -114,7 +114,7 @@ def check_report(history, data, found, report):
         assert damage.number == 1 + data.count(b"\n", 0, damage.offset)
     named = {(finding.line, finding.offset, finding.what) for finding in report.findings}
     assert {(d.number, d.offset, d.reason) for d in found.damages} <= named
-    if report.is_clean:
+    if report.ok:
         was = [(line["v"], line["topic"], line["state"]) for line in map(json.loads, history.lines)]
         now = [(line.version, line.topic, json.loads(line.state)) for line in found.lines]
         shorter = min(len(was), len(now))

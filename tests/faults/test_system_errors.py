@@ -439,7 +439,7 @@ def test_a_turn_stops_before_its_next_effect_and_goes_on_when_the_cause_is_gone(
             assert said.count("hello") == 1
             assert said.count("run: echo once >> ran") <= 1
             assert work.ran == ran, "it was run again"
-            assert verify(work.conversations, work.desk.talk.id).is_clean
+            assert verify(work.conversations, work.desk.talk.id).ok
             answered = [
                 r["tool_use_id"] for m in work.desk.talk.messages() for r in m.content.tool_results
             ]
