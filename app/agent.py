@@ -199,11 +199,10 @@ class Agent:
             return True
         if answer.says_something:
             return False
-        nothing_said = _("the model answered with nothing")
-        message = _("{what}, twice: say it again").format(what=nothing_said)
+        why = _("the model answered with nothing")
+        message = _("{what}, twice: say it again").format(what=why)
         spending.again("empty_answer", message, most=1)
-        retry = {"type": "retry", "attempt": 1, "of": 1, "after": 0.0, "reason": nothing_said}
-        self._screen.streamed(retry)
+        self._screen.streamed({"type": "retry", "attempt": 1, "of": 1, "after": 0.0, "reason": why})
         return True
 
     @property
@@ -284,6 +283,7 @@ class Agent:
                 self._lost = added(self._lost, answer.usage)
             raise
         append(answer.content, answer.stop_reason)
+        self.compactor.keep_guess()
         self._screen.answered()
         return answer
 

@@ -39,7 +39,6 @@ class Refusals:
         self._screen = screen
         self._answered = 0
         self._has_made_room = False
-        compactor.keep_guess()
 
     async def answer(self, problem: ModelError) -> None:
         """Change what *problem* names; when this returns, it makes sense to ask again.

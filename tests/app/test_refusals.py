@@ -11,7 +11,7 @@ from domain.events import Compacted, ContentWithheld, LimitsLearned
 from domain.projections.context import context
 from tests import builders as b
 from tests.app.doubles import Desk
-from tests.server import ScriptedServer, call, refuse, reply, thinking
+from tests.server import Gate, ScriptedServer, call, refuse, reply, thinking
 
 BROKEN = "Could not process image"
 LONG = "word " * 1200
@@ -310,6 +310,30 @@ def test_a_window_that_was_guessed_is_kept_once_there_is_an_answer_in_it(convers
     assert len(server.requests) == 3
     assert 4_096 < desk.agent.compactor.window <= 10_000
     assert is_proven(conversations, desk)
+
+
+def test_a_window_that_was_guessed_is_taken_back_after_a_stop_if_it_helped_nothing(
+    conversations, tmp_path
+):
+    """A stopped turn is no answer in it: the guess stayed for good, whatever was refused later."""
+    too_long = refuse(400, "prompt is too long")
+
+    async def stop_and_say(desk, gate):
+        turn = asyncio.create_task(desk.agent.run_turn("hi"))
+        await asyncio.to_thread(gate.wait)
+        turn.cancel()
+        return [await turn, await desk.say("and?")]
+
+    with Gate() as gate:
+        script = [too_long, reply("Never.", gate=gate, gate_after=0), *[too_long] * 8]
+        with ScriptedServer(script) as server:
+            desk = Desk(conversations, server, tmp_path)
+            desk.at_hand.record(lambda talk: talk.change_model(b.MODEL, max_tokens=16_384))
+            window = desk.agent.compactor.window
+            assert asyncio.run(stop_and_say(desk, gate)) == ["interrupted", "failed"]
+
+    assert facts(conversations, desk, LimitsLearned)
+    assert desk.agent.compactor.window == window
 
 
 def test_a_refusal_of_unknown_words_is_tried_with_one_compaction_where_little_room_is_left(
