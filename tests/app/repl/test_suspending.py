@@ -1,11 +1,13 @@
 """The program is stopped by somebody else: no shell is told that the terminal was changed."""
 
+import fcntl
 import os
 import pty
 import signal
 import subprocess
 import sys
 import termios
+from array import array
 
 from app.repl.suspending import stoppable
 from tests.app.programs import until
@@ -27,6 +29,12 @@ def test_a_stop_from_outside_leaves_the_terminal_as_it_was_found():
     def is_raw():
         return not termios.tcgetattr(terminal)[3] & (termios.ECHO | termios.ICANON)
 
+    def is_typed():
+        """Whether the kernel has brought what was written to this end."""
+        count = array("i", [0])
+        fcntl.ioctl(terminal, termios.FIONREAD, count)
+        return count[0] > 0
+
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM], stdin=terminal, stdout=subprocess.PIPE, process_group=0
     ) as program:
@@ -37,6 +45,7 @@ def test_a_stop_from_outside_leaves_the_terminal_as_it_was_found():
             assert os.WIFSTOPPED(status)
             assert not is_raw()
             os.write(person, b"for the shell\n")
+            until(is_typed, program)
 
             os.kill(program.pid, signal.SIGCONT)
             until(is_raw, program)
