@@ -16,6 +16,7 @@ from app.errors import UsageError
 from app.i18n import _
 from app.places import expanded, home, working_directory
 from app.suggestions import suggestion
+from infrastructure.errors import reason_of
 from infrastructure.model.environment import DEFAULT_MODEL
 from infrastructure.safe_files import NotTrustedError, require_trusted, whole
 
@@ -279,7 +280,7 @@ def _require_in_project(path: Path, key: str, text: str) -> None:
             )
         ) from error
     except OSError as error:
-        raise UsageError(f"{path}: {key}: {text!r}: {error.strerror}") from error
+        raise UsageError(f"{path}: {key}: {text!r}: {reason_of(error)}") from error
 
 
 def project_file() -> Path | None:
@@ -313,7 +314,7 @@ def _project_files() -> Iterator[tuple[Path, str]]:
         except FileNotFoundError:
             pass
         except OSError as error:
-            yield path, error.strerror or str(error)
+            yield path, reason_of(error)
         if folder == root:
             break
 
@@ -329,7 +330,7 @@ def from_file(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
+        raise UsageError(f"{path}: {reason_of(error)}") from error
     import tomllib  # noqa: PLC0415 - most people have no such file
 
     try:

@@ -25,7 +25,7 @@ from eventsourcing.persistence import PersistenceError
 
 from app.i18n import _
 from domain.errors import ConversationError, UnknownEntryError
-from infrastructure.errors import ModelError, StoreError
+from infrastructure.errors import ModelError, StoreError, reason_of
 from infrastructure.secrets import redacted
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def message_of(error: BaseException) -> str:
             said = _("{version} is not an entry of this conversation")
             text = said.format(version=error.version)
         case OSError():
-            text = f"{error.filename or _('system error')}: {error.strerror or error}"
+            text = f"{error.filename or _('system error')}: {reason_of(error)}"
         case _:
             text = str(error) or type(error).__name__
     return redacted(text)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from app.i18n import _
 from app.surroundings import told_surroundings
 from domain.text import valid
+from infrastructure.errors import reason_of
 from infrastructure.safe_files import NotTrustedError, beginning, is_own, require_trusted
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def _in_folder(folder: Path, inside: Path | None) -> Iterator[ContextFile | Left
                 yield LeftOut(path, error.why)
             continue
         except OSError as error:
-            yield ContextFile(path, f"(This file cannot be read: {error.strerror}.)")
+            yield ContextFile(path, f"(This file cannot be read: {reason_of(error)}.)")
         return
 
 

@@ -20,6 +20,7 @@ from app.i18n import _
 from app.places import is_new_store
 from app.settings import run_settings
 from app.suggestions import no_command
+from app.terminal import is_typed_at
 from app.view import colours
 from app.view.plain import plain
 from infrastructure.errors import LeaseHeldError
@@ -70,7 +71,7 @@ def run(
     chosen = run_settings(**flags)
     colours.choose(chosen.theme)
     text = None if prompt is None else _prompt(prompt)
-    interactive = text is None and not is_driven and sys.stdin.isatty()
+    interactive = text is None and not is_driven and is_typed_at()
     if first is not None:
         _check_first(first, interactive=interactive)
     if is_new_store(chosen.store):
@@ -240,7 +241,7 @@ def _tell_held_back(open_conversation: OpenConversation, cwd: str, *, is_asked: 
     """Say what a log brings that was not recorded here; the banner says it to who can be asked."""
     from app.held_back import ask_about_queue, say_held_back  # noqa: PLC0415
 
-    if is_asked and sys.stdin.isatty():
+    if is_asked and is_typed_at():
         ask_about_queue(open_conversation)
     elif not is_asked:
         say_held_back(open_conversation.conversation, cwd)
@@ -255,7 +256,7 @@ def _instead(
         LeaseHeldError: nobody can be asked.
     """
     assert wanted is not None
-    if not is_asked or not sys.stdin.isatty():
+    if not is_asked or not is_typed_at():
         click.echo(
             _("leftfold: to go on in a copy, use --fork {wanted}").format(wanted=wanted), err=True
         )
@@ -303,7 +304,7 @@ def _earlier(
 
 
 def _newest_or_chosen(conversations: Conversations, cwd: str, *, choose: bool) -> UUID | None:
-    if choose and (not sys.stdin.isatty()):
+    if choose and not is_typed_at():
         raise UsageError(_("-r without an ID needs a terminal to choose at: give an ID, or use -c"))
     from app.catalogue import rows  # noqa: PLC0415 - a new conversation needs no list
 

@@ -28,6 +28,7 @@ from app.places import (
     working_directory,
 )
 from app.view.plain import plain
+from infrastructure.errors import reason_of
 from infrastructure.safe_files import whole
 
 if TYPE_CHECKING:
@@ -177,4 +178,4 @@ def _prompt_text(said: str | None) -> str | None:
     try:
         return whole(path, MOST_BYTES).decode("utf-8-sig", "replace")
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
+        raise UsageError(f"{path}: {reason_of(error)}") from error

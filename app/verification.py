@@ -14,7 +14,7 @@ from uuid import UUID
 from app.outputs import Finding, Verified, VerifiedOrder
 from domain.events import TOPICS, Entry, Unrecognised
 from domain.projections.context import PROJECTION
-from infrastructure.errors import LogMissingError, StoreError
+from infrastructure.errors import LogMissingError, StoreError, reason_of
 from infrastructure.jsonl import disk
 from infrastructure.jsonl.notification_file import MAGIC, RECORD
 from infrastructure.jsonl.store import SUFFIX, TRASH
@@ -160,7 +160,7 @@ def check_order(store: Store) -> VerifiedOrder:
     except FileNotFoundError:
         return _order(0)
     except OSError as error:
-        return _order(0, _wrong_order(f"cannot be read: {error.strerror}"))
+        return _order(0, _wrong_order(f"cannot be read: {reason_of(error)}"))
     if data[: len(MAGIC)] != MAGIC or len(data) < RECORD.size:
         return _order(0, _wrong_order("not an order of events: it will be built anew"))
     count = len(data) // RECORD.size - 1

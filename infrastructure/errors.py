@@ -146,14 +146,14 @@ class ReadError(StoreError, OperationalError):
     """The operating system refused to read a file."""
 
     def __init__(self, path: Path, error: OSError) -> None:
-        super().__init__(f"{path}: cannot be read: {_reason(error)}", path=path)
+        super().__init__(f"{path}: cannot be read: {reason_of(error)}", path=path)
 
 
 class WriteError(StoreError, OperationalError):
     """The operating system refused a write or a sync; nothing of the save is kept."""
 
     def __init__(self, path: Path, error: OSError) -> None:
-        super().__init__(f"{path}: not saved: {_reason(error)}", path=path)
+        super().__init__(f"{path}: not saved: {reason_of(error)}", path=path)
         self.errno = error.errno
 
 
@@ -216,5 +216,6 @@ class ToolError(Exception):
     """Base of everything that a tool can fail with; the text is for the model to read."""
 
 
-def _reason(error: OSError) -> str:
+def reason_of(error: OSError) -> str:
+    """Return what the system says of an error, in its words."""
     return error.strerror or str(error)

@@ -15,6 +15,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from infrastructure.errors import reason_of
 from infrastructure.jsonl import disk
 
 KEY_NAME: Final = "seal.key"
@@ -54,7 +55,7 @@ class HomeSeals:
         except FileNotFoundError:
             pass
         except OSError as error:
-            self.problem = f"{self.path}: {error.strerror or error}"
+            self.problem = f"{self.path}: {reason_of(error)}"
         return self._key
 
     def _made(self) -> bytes:
@@ -67,7 +68,7 @@ class HomeSeals:
         try:
             return _put(self.path, key)
         except OSError as error:
-            self.problem = f"{self.path}: {error.strerror or error}"
+            self.problem = f"{self.path}: {reason_of(error)}"
             return key
 
 

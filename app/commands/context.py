@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,7 @@ from app.damage import say_damage
 from app.i18n import _
 from app.requests import request_for, summary_requests_for
 from app.settings import settings
+from app.terminal import is_looked_at
 from app.view.plain import plain
 from domain.canonical import canonical, digest
 
@@ -52,4 +52,4 @@ def _print(body: JsonObject, *, as_json: bool) -> None:
         return
     line = canonical(body)
     # Byte for byte for programs; a person's terminal gets no control characters.
-    click.echo(plain(line.decode()) if sys.stdout.isatty() else line)
+    click.echo(plain(line.decode()) if is_looked_at() else line)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from app import bootstrap, references
@@ -11,6 +9,7 @@ from app.errors import AppError, UsageError
 from app.i18n import _
 from app.outputs import Deleted, write
 from app.settings import settings
+from app.terminal import is_typed_at
 from app.view.plain import plain
 from domain.projections.catalogue import row
 from infrastructure.jsonl import life_cycle
@@ -28,7 +27,7 @@ def command(store: str | None, *, reference: str, yes: bool, as_json: bool) -> N
         if conversations.store is None:
             raise AppError(_("this persistence module has no trash: nothing was deleted"))
         if not yes:
-            if not sys.stdin.isatty():
+            if not is_typed_at():
                 raise UsageError(_("nobody is there to ask: give --yes to delete"))
             events = conversations.summary_events(conversation_id)
             title = plain(row(events).title) if events else ""

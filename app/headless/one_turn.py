@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import sys
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -21,6 +20,7 @@ from app.headless import happenings
 from app.i18n import _
 from app.outputs import Problem, look_away, write
 from app.signals import owned
+from app.terminal import is_looked_at
 from app.view.plain import plain
 from domain.events import MessageAppended
 from domain.projections.usage import total
@@ -228,7 +228,7 @@ def _print_result(result: happenings.Result, output: str) -> None:
     if output != "text":
         happened(result, is_last=True)
     elif result.text:
-        click.echo(plain(result.text) if sys.stdout.isatty() else result.text)
+        click.echo(plain(result.text) if is_looked_at() else result.text)
     if result.error:
         _complain(result.error.message)
     elif output != "text":

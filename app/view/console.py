@@ -10,6 +10,8 @@ import sys
 from shutil import get_terminal_size
 from typing import IO, TYPE_CHECKING, TextIO, cast
 
+from app.terminal import is_looked_at
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.style import StyleType
@@ -78,12 +80,12 @@ def console() -> Console:
 
 def is_for_people() -> bool:
     """Whether standard output is worth a console: a terminal, or one at the end of a pipe."""
-    return sys.stdout.isatty() or bool(os.environ.get("FORCE_COLOR"))
+    return is_looked_at() or bool(os.environ.get("FORCE_COLOR"))
 
 
 def room() -> int | None:
     """Return how many cells a line of standard output has; None if that is no terminal."""
-    return get_terminal_size().columns if sys.stdout.isatty() else None
+    return get_terminal_size().columns if is_looked_at() else None
 
 
 def width(console: Console) -> int | None:

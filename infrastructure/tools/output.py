@@ -11,6 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, Self
 
 from domain.text import valid, valid_json
+from infrastructure.errors import reason_of
 from infrastructure.jsonl import disk
 from infrastructure.tools.encodings import decode
 from infrastructure.tools.terminal import Terminal, shown
@@ -215,7 +216,7 @@ class _SideFile:
         try:
             self._create()
         except OSError as error:
-            self._failure = error.strerror or str(error)
+            self._failure = reason_of(error)
 
     def write(self, data: bytes) -> None:
         """Append *data*, or as much of it as the size allows."""
@@ -229,7 +230,7 @@ class _SideFile:
                 self._written += written
                 rest = rest[written:]
         except OSError as error:
-            self._failure = error.strerror or str(error)
+            self._failure = reason_of(error)
             self.close()
 
     def close(self) -> None:

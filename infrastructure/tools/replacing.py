@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from infrastructure.errors import ToolError
+from infrastructure.errors import ToolError, reason_of
 
 if TYPE_CHECKING:
     from infrastructure.tools.files import FileState
@@ -56,7 +56,7 @@ def replace(old: FileState, data: bytes) -> None:
             f"{old.path} was made by somebody else meanwhile; read it first."
         ) from error
     except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(old.path)) from error
+        raise OSError(error.errno, reason_of(error), str(old.path)) from error
 
 
 def _renamed(target: Path, data: bytes, before: os.stat_result) -> bool:

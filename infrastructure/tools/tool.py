@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from domain.answer import UNPARSED
 from domain.text import valid, valid_json
-from infrastructure.errors import ToolError
+from infrastructure.errors import ToolError, reason_of
 from infrastructure.tools.output import ToolContext, ToolOutput
 
 if TYPE_CHECKING:
@@ -119,9 +119,9 @@ class Tool(ABC, Generic[Call]):
             case ToolError():
                 message = str(error)
             case OSError(filename=None):
-                message = error.strerror or str(error)
+                message = reason_of(error)
             case OSError():
-                message = f"{error.strerror or error}: {error.filename}"
+                message = f"{reason_of(error)}: {error.filename}"
             case _:
                 message = f"{self.name} failed: {type(error).__name__}: {error}"
         return ToolOutput(message, is_error=True)

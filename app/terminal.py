@@ -1,0 +1,15 @@
+"""Whether a person is at the other end: asked here, and nowhere else."""
+
+from __future__ import annotations
+
+import sys
+
+
+def is_typed_at() -> bool:
+    """Whether standard input is a terminal: somebody can be asked."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def is_looked_at() -> bool:
+    """Whether standard output is a terminal: what is printed must not command it."""
+    return sys.stdout is not None and sys.stdout.isatty()
