@@ -7,7 +7,6 @@ The order over all logs (`check_order`) is derived: it is compared with the logs
 
 from __future__ import annotations
 
-import zlib
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -15,8 +14,7 @@ from app.outputs import Finding, Verified, VerifiedOrder
 from domain.events import TOPICS, Entry, Unrecognised
 from domain.projections.context import PROJECTION
 from infrastructure.errors import LogMissingError, StoreError, reason_of
-from infrastructure.jsonl import disk
-from infrastructure.jsonl.notification_file import MAGIC, RECORD
+from infrastructure.jsonl.notification_file import SIZE, BrokenOrderError, inspected
 from infrastructure.jsonl.store import SUFFIX, TRASH
 
 if TYPE_CHECKING:
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from infrastructure.jsonl.store import Inspection, Store
 
 _Wrong: TypeAlias = "tuple[Version, FindingKind, str]"
-_CRC = 4
 
 
 # -- one conversation ----------------------------------------------------------------------------
@@ -155,31 +152,26 @@ def check_order(store: Store) -> VerifiedOrder:
     may be the only witness of a log that is lost, though.
     """
     try:
-        disk.require_folder(store.notifications.file.path.parent)
-        data = disk.contents(store.notifications.file.path)
+        records, is_torn = inspected(store.notifications.file.path)
     except FileNotFoundError:
         return _order(0)
+    except BrokenOrderError:
+        return _order(0, _wrong_order("not an order of events: it will be built anew"))
     except OSError as error:
         return _order(0, _wrong_order(f"cannot be read: {reason_of(error)}"))
-    if data[: len(MAGIC)] != MAGIC or len(data) < RECORD.size:
-        return _order(0, _wrong_order("not an order of events: it will be built anew"))
-    count = len(data) // RECORD.size - 1
     findings = []
     by_log: dict[bytes, list[tuple[int, Version]]] = {}
-    if len(data) % RECORD.size:
-        findings.append(_wrong_order("its last record is torn", offset=(count + 1) * RECORD.size))
-    for number in range(1, count + 1):
-        place = number * RECORD.size
-        record = data[place : place + RECORD.size]
-        conversation, offset, version, crc = RECORD.unpack(record)
-        if zlib.crc32(record[:-_CRC]) != crc:
+    if is_torn:
+        findings.append(_wrong_order("its last record is torn", offset=(len(records) + 1) * SIZE))
+    for number, record in enumerate(records, 1):
+        if record is None:
             what = f"record {number} disagrees with its checksum"
-            findings.append(_wrong_order(what, offset=place))
+            findings.append(_wrong_order(what, offset=number * SIZE))
         else:
-            by_log.setdefault(conversation, []).append((offset, version))
+            by_log.setdefault(record.conversation, []).append((record.offset, record.version))
     for conversation, places in by_log.items():
         findings += _of_order(store, UUID(bytes=conversation), places)
-    return _order(count, *findings)
+    return _order(len(records), *findings)
 
 
 def _of_order(store: Store, conversation: UUID, places: list[tuple[int, Version]]) -> list[Finding]:

@@ -218,6 +218,28 @@ def packed(record: Record) -> bytes:
     return body + crc32(body).to_bytes(4, "big")
 
 
+def inspected(path: Path) -> tuple[list[Record | None], bool]:
+    """Return the records of the file *path*, None for a damaged one, and whether the last is torn.
+
+    Raises:
+        BrokenOrderError: It is no file of ours.
+        OSError: It is not there, or cannot be read.
+    """
+    disk.require_folder(path.parent)
+    data = disk.contents(path)
+    if data[: len(MAGIC)] != MAGIC or len(data) < SIZE:
+        raise BrokenOrderError
+    places = range(SIZE, len(data) - SIZE + 1, SIZE)
+    return [_record(data[place : place + SIZE]) for place in places], len(data) % SIZE > 0
+
+
+def _record(data: bytes) -> Record | None:
+    try:
+        return next(unpacked(data))
+    except BrokenOrderError:
+        return None
+
+
 def unpacked(data: bytes) -> Iterator[Record]:
     """Yield the records of *data*.
 
