@@ -15,6 +15,7 @@ from prompt_toolkit.application.current import get_app_session
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import is_dumb_terminal
 
+from app.repl.applications import SECONDS_FOR_AN_ESCAPE
 from app.repl.suspending import suspend
 from app.repl.typed_ahead import throw_away_input
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 SECONDS_OF_SILENCE = 0.3
 """What comes within this time of the key before belongs to the same burst."""
-SECONDS_FOR_AN_ESCAPE = 0.1
-"""How long an Esc may yet become the beginning of an arrow key."""
 _STOPPING = (Keys.Escape, Keys.ControlC, Keys.ControlD)
 _ENTER = (Keys.ControlM, Keys.ControlJ)
 

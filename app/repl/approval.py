@@ -103,14 +103,14 @@ async def ask_why_at_terminal() -> str | None:
     """
     from prompt_toolkit.key_binding import KeyBindings  # noqa: PLC0415
 
-    from app.repl.answer_keys import SECONDS_FOR_AN_ESCAPE  # noqa: PLC0415
+    from app.repl.applications import take_escape_soon  # noqa: PLC0415
     from app.repl.line_session import LineSession  # noqa: PLC0415
 
     keys = KeyBindings()
     keys.add("escape")(lambda event: event.app.exit(result=None))
     message = _("Why not? (Enter: refuse · Esc: back · Ctrl+C: stop) ")
-    session: LineSession[str | None] = LineSession(message, key_bindings=keys)
-    session.app.timeoutlen = session.app.ttimeoutlen = SECONDS_FOR_AN_ESCAPE
+    session: LineSession[str | None] = LineSession(message, keys)
+    take_escape_soon(session.app, is_key_of_its_own=True)
     try:
         return await session.prompt_async(handle_sigint=False)
     except (EOFError, KeyboardInterrupt, OSError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
-from prompt_toolkit.application import Application, run_in_terminal
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.application.current import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Point
@@ -26,6 +26,7 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.utils import get_cwidth
 
 from app.i18n import _
+from app.repl.applications import InlineApplication, take_escape_soon
 from app.repl.suspending import suspend
 from app.view.colours import prompt_style
 from app.view.plain import fitted
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-_SECONDS_FOR_AN_ESCAPE = 0.1
 _BETWEEN_KEYS = " · "
 _PREVIEW_LINES = 8
 MARGIN = 3  # the mark of the row under the cursor, and a cell that stays free
@@ -72,23 +72,6 @@ class Folding(Protocol[Value]):
 
     def unfold(self, value: Value) -> Value:
         """Bring back what stands below *value*; return where to stand then."""
-
-
-class _ListApplication(Application[Value]):
-    """An application that leaves nothing behind where a window becomes narrower.
-
-    Most terminals break lines in two then: above the cursor there are more than were drawn.
-    """
-
-    def _on_resize(self) -> None:
-        if (drawn := self.renderer.last_rendered_screen) is not None:
-            columns = self.output.get_size().columns
-            cursor = drawn.get_cursor_position(self.layout.current_window)
-            above = (drawn.data_buffer[row] for row in range(cursor.y))
-            last_cells = [max((x for x in row if row[x].char != " "), default=0) for row in above]
-            if broken := sum(last // columns for last in [*last_cells, cursor.x]):
-                self.output.cursor_up(broken)
-        super()._on_resize()
 
 
 class Chooser(Generic[Value]):
@@ -126,7 +109,7 @@ class Chooser(Generic[Value]):
         self._shown: Sequence[Choice[Value]] = ()
         self._place = self._top = 0
         self._narrow(at)
-        self._app: _ListApplication[Chosen[Value] | None] = _ListApplication(
+        self._app: InlineApplication[Chosen[Value] | None] = InlineApplication(
             layout=self._layout(),
             key_bindings=self._keys(actions),
             erase_when_done=True,
@@ -134,7 +117,7 @@ class Chooser(Generic[Value]):
             input=source,
             output=output,
         )
-        self._app.ttimeoutlen = _SECONDS_FOR_AN_ESCAPE
+        take_escape_soon(self._app, is_key_of_its_own=False)
         if wanted:
             self._filter.insert_text(wanted)
 
@@ -320,11 +303,9 @@ class Chooser(Generic[Value]):
 
 async def ask_line(question: str, default: str = "") -> str | None:
     """Ask for one line; None if the person leaves instead."""
-    from prompt_toolkit.shortcuts import PromptSession  # noqa: PLC0415
+    from app.repl.line_session import LineSession  # noqa: PLC0415
 
-    session: PromptSession[str] = PromptSession(
-        question, erase_when_done=True, style=prompt_style()
-    )
+    session: LineSession[str] = LineSession(question, erase_when_done=True, style=prompt_style())
     try:
         return await session.prompt_async(default=default, handle_sigint=False)
     except (EOFError, KeyboardInterrupt, OSError):

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from app.bootstrap import AgentFactory
     from app.open_conversation import OpenConversation
     from app.ports import Approver, Screen
+    from app.repl.bottom import Bottom
     from app.repl.prompt import Prompts
     from app.repl.screen import ReplScreen
-    from app.repl.typing_line import TypingLine
 
     class TurnScreen(Screen, ReplScreen, Protocol):
         """Who watches turns, and what is between them."""
@@ -53,5 +53,5 @@ class ReplContext:
     first: str = ""
     on_switch: Callable[[OpenConversation], None] = lambda _: None
     attention: Attention = field(default_factory=lambda: Attention(lambda _: None))
-    line: TypingLine | None = None
+    line: Bottom | None = None
     is_debugging: bool = False

@@ -15,7 +15,7 @@ from domain.errors import InvalidCommandError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
-    from contextlib import AbstractContextManager
+    from contextlib import AbstractAsyncContextManager
 
     from app.agent import Agent
     from app.compactor import Compactor
@@ -124,7 +124,7 @@ class Desk:
         """Show where the person is now: what was said last on the way there."""
         show_place(self.console, self.conversation)
 
-    def paused(self) -> AbstractContextManager[None]:
+    def paused(self) -> AbstractAsyncContextManager[None]:
         """Leave the terminal to a question, or to a list to choose from."""
         return self._meanwhile.paused()
 

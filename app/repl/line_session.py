@@ -11,14 +11,20 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.application.current import get_app_session
+from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
 from prompt_toolkit.output import DummyOutput
 from prompt_toolkit.utils import is_dumb_terminal
 
+from app.repl.suspending import suspend
 from app.view.plain import cells, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from prompt_toolkit.document import Document
+    from prompt_toolkit.key_binding import KeyBindingsBase, KeyPressEvent
 
 Result = TypeVar("Result")
 
@@ -26,23 +32,29 @@ _RUB_OUT = "\b \b"
 
 
 class LineSession(PromptSession[Result]):
-    """Asks for a line by *message*, which is plain text."""
+    """Asks for a line by *message*, which is plain text. Ctrl+Z is one of its `own_keys`."""
 
-    def __init__(self, message: str, **options: Any) -> None:
+    def __init__(self, message: str, *keys: KeyBindingsBase, **options: Any) -> None:
         self._screen = None
         if is_dumb_terminal() and options.get("output") is None:
             self._screen, options["output"] = get_app_session().output, DummyOutput()
         self._said = message
         self._written = ""
-        super().__init__(message, **options)
+        self.own_keys = KeyBindings()
+        self.own_keys.add("c-z")(self._suspend)
+        super().__init__(
+            message, key_bindings=merge_key_bindings([self.own_keys, *keys]), **options
+        )
 
-    async def prompt_async(self, *, default: str = "", **options: Any) -> Result:  # type: ignore[override]
+    async def prompt_async(  # type: ignore[override]
+        self, *, default: str | Document = "", **options: Any
+    ) -> Result:
         """Return what was typed, beginning with *default*.
 
         Raises:
             EOFError, KeyboardInterrupt: as prompt_toolkit's does.
         """
-        with self._echoing(default):
+        with self._echoing(default if isinstance(default, str) else default.text):
             return await super().prompt_async(default=default, **options)
 
     def write_again(self, told: str = "") -> None:
@@ -50,6 +62,13 @@ class LineSession(PromptSession[Result]):
         if self._screen is not None:
             self._written = plain(self.default_buffer.text)
             self._write(f"\n{told}{self._said}{self._written}")
+
+    def _suspend(self, event: KeyPressEvent) -> None:
+        async def stop() -> None:
+            await run_in_terminal(suspend)
+            self.write_again()
+
+        event.app.create_background_task(stop())
 
     @contextmanager
     def _echoing(self, default: str) -> Iterator[None]:

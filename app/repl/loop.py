@@ -20,7 +20,7 @@ from app.repl.attachments import attached
 from app.repl.command import parsed
 from app.repl.desk import Desk
 from app.repl.meanwhile import Meanwhile
-from app.repl.suspending import modes_at_start, stoppable, suspend
+from app.repl.suspending import modes_at_start, stoppable
 from app.repl.typed_ahead import quiet_terminal
 from app.signals import INTERRUPTED, owned
 from app.view.console import is_gone, say
@@ -67,9 +67,9 @@ class Repl:
         """The conversation that is worked in."""
         return self.desk.open_conversation
 
-    def show_typing(self, text: str, waiting: Sequence[Waiting]) -> None:
-        """Show the line that is being typed, and what waits."""
-        self.context.screen.typing(text, waiting)
+    def show_waiting(self, waiting: Sequence[Waiting]) -> None:
+        """Show what waits."""
+        self.context.screen.show_waiting(waiting)
 
     def show_nothing(self) -> None:
         """Take what is under way off the screen."""
@@ -95,11 +95,6 @@ class Repl:
         if not self._is_at_work or (self._current is not None and self._current.cancelling()):
             self.desk.leave(INTERRUPTED)
         self.stop()
-
-    def suspend(self) -> None:
-        """Let the shell have the terminal until it gives it back; tools go on."""
-        self.context.screen.hide()
-        suspend()
 
     # -- the loop ------------------------------------------------------------------------------
 
@@ -155,7 +150,9 @@ class Repl:
             await self._take_turn(None)
             self.console.line()
             return
-        offered = self.desk.take_offered() or self.meanwhile.draft()
+        offered = self.desk.take_offered()
+        if offered or self.context.line is None:  # else the line stands where it is
+            offered = "\n\n".join(text for text in (offered, self.meanwhile.draft()) if text)
         task = await self._finished(self.context.prompts.read(default=offered))
         read = None if task.cancelled() else task.result()
         await self._heed(read)
@@ -192,8 +189,9 @@ class Repl:
             self.context.attention.look_at(self.open_conversation.conversation)
         self.context.attention.begins()
         try:
-            with quiet_terminal(), self.meanwhile.reading(is_turn=is_turn):
-                task = await self._finished(work)
+            with quiet_terminal():
+                async with self.meanwhile.reading(is_turn=is_turn):
+                    task = await self._finished(work)
         finally:
             self._is_at_work = False
             self.context.screen.rest()

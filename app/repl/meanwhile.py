@@ -9,7 +9,7 @@ the line, so that nothing is said by surprise.
 from __future__ import annotations
 
 import asyncio
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -19,14 +19,32 @@ from app.repl.typed_ahead import typed_ahead
 from domain.conversation import Conversation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import AsyncIterator, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from app.open_conversation import OpenConversation
     from app.ports import Approval, Approver, Proposal
     from app.repl.attention import Attention
-    from app.repl.typing_line import TypingLine
     from domain.events import Version
+
+    class Line(Protocol):
+        """The line that is typed meanwhile."""
+
+        @property
+        def text(self) -> str:
+            """What stands in it."""
+
+        def take(self) -> str:
+            """Return what stands in it, and clear it."""
+
+        def give_back(self, text: str) -> None:
+            """Put *text* before what stands in it."""
+
+        def reading(self, typist: Meanwhile) -> AbstractAsyncContextManager[None]:
+            """Read keys for *typist* meanwhile."""
+
+        def paused(self) -> AbstractAsyncContextManager[None]:
+            """Leave the terminal to somebody else meanwhile."""
 
     class Workplace(Protocol):
         """Where the work goes on."""
@@ -35,8 +53,8 @@ if TYPE_CHECKING:
         def open_conversation(self) -> OpenConversation:
             """The conversation that is worked in."""
 
-        def show_typing(self, text: str, waiting: Sequence[Waiting]) -> None:
-            """Show the line that is being typed, and what waits."""
+        def show_waiting(self, waiting: Sequence[Waiting]) -> None:
+            """Show what waits."""
 
         def show_nothing(self) -> None:
             """Take what is under way off the screen."""
@@ -53,9 +71,6 @@ if TYPE_CHECKING:
         def interrupt(self) -> None:
             """Stop what is being done; a second time leaves."""
 
-        def suspend(self) -> None:
-            """Let the shell have the terminal until it gives it back."""
-
 
 class Waiting(NamedTuple):
     """What was typed and waits: a prompt, by its version in the log; or a command, by none."""
@@ -67,7 +82,7 @@ class Waiting(NamedTuple):
 class Meanwhile:
     """Listens to the *line*, if there is one, while *workplace* is at work."""
 
-    def __init__(self, workplace: Workplace, line: TypingLine | None) -> None:
+    def __init__(self, workplace: Workplace, line: Line | None) -> None:
         self._workplace = workplace
         self._line = line
         self._is_turn = False
@@ -76,11 +91,11 @@ class Meanwhile:
         self._pressed: asyncio.Event | None = None
         self._ahead = ""  # without a line: what was typed before a question, or when work stopped
 
-    @contextmanager
-    def reading(self, *, is_turn: bool) -> Iterator[None]:
+    @asynccontextmanager
+    async def reading(self, *, is_turn: bool) -> AsyncIterator[None]:
         """Read what is typed; in a turn, also show what other programs have queued."""
         self._is_turn = is_turn
-        with nullcontext() if self._line is None else self._line.reading(self):
+        async with nullcontext() if self._line is None else self._line.reading(self):
             self._is_reading = self._line is not None
             try:
                 self.refresh()
@@ -88,9 +103,9 @@ class Meanwhile:
             finally:
                 self._is_reading = False
                 self.refresh()
-        self._workplace.show_typing("", ())
+                self._workplace.show_waiting(())
 
-    def paused(self) -> AbstractContextManager[None]:
+    def paused(self) -> AbstractAsyncContextManager[None]:
         """Leave the terminal to somebody else meanwhile: no key is taken, nothing is drawn."""
         self._workplace.show_nothing()
         self.keep_what_nobody_read()
@@ -128,7 +143,8 @@ class Meanwhile:
             known = {one.version for one in self._waiting}
             new = [version for version in queue if version not in known]
             self._waiting += [Waiting(queue[version], version) for version in new]
-        self._show()
+        if self._is_reading:
+            self._workplace.show_waiting(self._waiting)
 
     def next_command(self) -> str | None:
         """Return the command that is to be run next, and forget it; None for a prompt's turn."""
@@ -178,10 +194,6 @@ class Meanwhile:
         if self._pressed is not None:
             self._pressed.set()
 
-    def changed(self, text: str) -> None:
-        """Show the line."""
-        self._show(text)
-
     def entered(self, text: str) -> None:
         """Queue a prompt in the log; keep a command for later."""
         if parsed(text) is not None:
@@ -199,6 +211,7 @@ class Meanwhile:
         if version is not None and not self._withdraw(version):
             return None
         self._waiting.pop()
+        self.refresh()
         return text
 
     def stop(self) -> None:
@@ -210,12 +223,6 @@ class Meanwhile:
         """Stop the work, or leave."""
         if self._pressed is None:
             self._workplace.interrupt()
-
-    def suspend(self) -> None:
-        """Let the shell have the terminal, and draw everything again when it gives it back."""
-        with nullcontext() if self._line is None else self._line.paused():
-            self._workplace.suspend()
-        self.refresh()
 
     # ------------------------------------------------------------------------------------------
 
@@ -252,11 +259,6 @@ class Meanwhile:
             return False
         return True
 
-    def _show(self, text: str | None = None) -> None:
-        if self._line is not None and self._is_reading:
-            typed = self._line.text if text is None else text
-            self._workplace.show_typing(typed, self._waiting)
-
 
 class PausingApprover:
     """Asks *approver*, with the terminal left to it."""
@@ -268,5 +270,6 @@ class PausingApprover:
 
     async def decide(self, proposal: Proposal) -> Approval:
         """Return what *approver* decides."""
-        with self._meanwhile.paused(), self._attention.asking():
-            return await self._approver.decide(proposal)
+        async with self._meanwhile.paused():
+            with self._attention.asking():
+                return await self._approver.decide(proposal)

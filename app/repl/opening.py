@@ -12,12 +12,12 @@ from app.repl import loop, slash
 from app.repl.approval import AskingApprover
 from app.repl.attention import Attention
 from app.repl.banner import banner
+from app.repl.bottom import Bottom
 from app.repl.completion import PromptCompleter
 from app.repl.context import ReplContext
-from app.repl.prompt import is_interactive, prompts
+from app.repl.prompt import TerminalPrompts, is_interactive, prompts
 from app.repl.screen import RichScreen
 from app.repl.status import StatusLine
-from app.repl.typing_line import TypingLine
 from app.view.console import console, is_fancy
 from domain.text import valid
 from infrastructure.model.client import preload
@@ -40,24 +40,28 @@ async def run(factory: AgentFactory, open_conversation: OpenConversation, first:
         status.look_at(open_conversation)
         completer.look_at(open_conversation)
 
+    asked = prompts(
+        factory.settings.home / "history",
+        completer=completer if is_rich else None,
+        toolbar=status if is_rich else None,
+        on_shown=preload,
+        is_vi=factory.settings.editing_mode == "vi",
+    )
+    bottom = None
+    if is_rich and isinstance(asked, TerminalPrompts):
+        bottom = Bottom(terminal, asked.buffer, asked.pastes)
     return await loop.run(
         ReplContext(
             console=terminal,
-            screen=RichScreen(terminal),
-            prompts=prompts(
-                factory.settings.home / "history",
-                completer=completer if is_rich else None,
-                toolbar=status if is_rich else None,
-                on_shown=preload,
-                is_vi=factory.settings.editing_mode == "vi",
-            ),
+            screen=RichScreen(terminal, bottom),
+            prompts=asked,
             factory=factory,
             open_conversation=open_conversation,
             make_approver=lambda open_conversation: _approver(factory, terminal, open_conversation),
             banner=banner(factory, open_conversation.conversation),
             first=valid(first or ""),
             on_switch=look_at,
-            line=TypingLine() if is_rich else None,
+            line=bottom,
             attention=_attention(terminal, rings=is_rich and factory.settings.bell),
             is_debugging=bool(os.environ.get("LEFTFOLD_DEBUG")),
         )

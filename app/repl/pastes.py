@@ -9,6 +9,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout.processors import Processor, Transformation
 from prompt_toolkit.layout.utils import explode_text_fragments
@@ -19,8 +22,9 @@ from domain.text import valid
 if TYPE_CHECKING:
     from collections import deque
 
+    from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.formatted_text import StyleAndTextTuples
-    from prompt_toolkit.key_binding import KeyPress
+    from prompt_toolkit.key_binding import KeyPress, KeyPressEvent
     from prompt_toolkit.layout.processors import TransformationInput
 
 _MOST_LINES, _MOST_CHARACTERS = 10, 1_000
@@ -30,10 +34,15 @@ _END_MARK = "\x1b[201~"
 
 
 class Pastes(Processor):
-    """The long pastes of one prompt; shows the characters that stand for them."""
+    """The long pastes of one prompt; shows the characters that stand for them.
+
+    Attributes:
+        have_brackets: Whether one of any length came in brackets, since this was last set.
+    """
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
+        self.have_brackets = False
 
     def forget(self) -> None:
         """Begin a new prompt."""
@@ -72,6 +81,36 @@ class Pastes(Processor):
             return bisect_right(columns, column) - 1
 
         return Transformation(shown, source_to_display=column_of, display_to_source=place_of)
+
+
+def line_keys(line: Buffer, pastes: Pastes) -> KeyBindings:
+    """Return the keys that do the same to *line* at the prompt and while the agent works."""
+    keys = KeyBindings()
+
+    @keys.add("escape", "enter")
+    def new_line(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    @keys.add(Keys.BracketedPaste)
+    def paste(event: KeyPressEvent) -> None:
+        pastes.have_brackets = True
+        [press] = event.key_sequence
+        pasted = pasted_text(press, event.key_processor.input_queue)
+        buffer = event.current_buffer
+        buffer.insert_text(pastes.folded(pasted, buffer.text) if buffer is line else pasted)
+
+    @keys.add("c-o", filter=Condition(lambda: pastes.expanded(line.text) != line.text))
+    def unfold(_event: KeyPressEvent) -> None:
+        line.document = Document(pastes.expanded(line.text))
+
+    return keys
+
+
+def is_choosing_a_file(line: Buffer) -> bool:
+    """Whether Enter ends the choice of a file in the menu, not the prompt."""
+    state = line.complete_state
+    is_chosen = state is not None and state.current_completion is not None
+    return is_chosen and not line.text.startswith("/")
 
 
 def _label(pasted: str) -> str:

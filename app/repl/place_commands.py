@@ -76,7 +76,7 @@ async def _chosen(desk: Desk, arguments: str) -> UUID | None:
         raise InvalidCommandError(_("/resume needs an ID here: `leftfold list` shows them."))
     from app.repl.picker import Picker  # noqa: PLC0415 - only at a terminal
 
-    with desk.paused():
+    async with desk.paused():
         picker = Picker(
             factory.conversations, factory.settings.cwd, current=desk.open_conversation.id
         )

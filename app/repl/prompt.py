@@ -26,15 +26,15 @@ from prompt_toolkit.filters import (
 )
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import History, InMemoryHistory
-from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
 from prompt_toolkit.keys import Keys
 
 from app.i18n import _
+from app.repl.applications import take_escape_soon
 from app.repl.completion import is_completable
 from app.repl.history import PrivateHistory
 from app.repl.line_session import LineSession
-from app.repl.pastes import Pastes, pasted_text
-from app.repl.suspending import suspend
+from app.repl.pastes import Pastes, is_choosing_a_file, line_keys
 from app.standard_input import LONGEST, Lines, LongInputError
 from app.view.colours import prompt_style
 from app.view.plain import plain
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.completion import Completer
     from prompt_toolkit.input import Input
     from prompt_toolkit.key_binding import KeyPressEvent
@@ -54,7 +53,6 @@ PROMPT = "leftfold> "
 _CONTINUATION = "…"
 _SECONDS_OF_TYPEAHEAD = 0.25
 _PIECE = 65536
-_SECONDS_FOR_AN_ESCAPE = 0.2
 _SECONDS_TO_LEAVE = 2.0
 """How soon after a Ctrl+C another one leaves."""
 
@@ -120,12 +118,11 @@ class TerminalPrompts:
         self._clock = clock
         self._leaves_until = 0.0  # Ctrl+C was the last key
         self._began = 0.0
-        self._has_pasted = False
         self._on_shown = on_shown
-        self._pastes = Pastes()
+        self.pastes = Pastes()
         history: History = InMemoryHistory()
         if history_file is not None:
-            history = PrivateHistory(history_file, self._pastes.expanded)
+            history = PrivateHistory(history_file, self.pastes.expanded)
         self._session: LineSession[str] = LineSession(
             PROMPT,
             multiline=True,
@@ -135,35 +132,42 @@ class TerminalPrompts:
             complete_while_typing=Condition(self._asks_for_a_menu),
             bottom_toolbar=toolbar,
             style=prompt_style(),
-            key_bindings=self._keys(),
             editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
             placeholder=self._hint,
-            input_processors=[self._pastes],
+            input_processors=[self.pastes],
             input=source,
             output=output,
         )
-        for buffer in (self._session.default_buffer, self._session.search_buffer):
+        self.buffer = self._session.default_buffer
+        self._session.key_bindings = merge_key_bindings(
+            [self._session.own_keys, line_keys(self.buffer, self.pastes), self._keys()]
+        )
+        for buffer in (self.buffer, self._session.search_buffer):
             buffer.on_text_changed += self._stay
-        self._session.app.ttimeoutlen = _SECONDS_FOR_AN_ESCAPE
-        if is_vi:  # where Esc is a key of its own, it is not waited long for another one
-            self._session.app.timeoutlen = _SECONDS_FOR_AN_ESCAPE
+        take_escape_soon(self._session.app, is_key_of_its_own=is_vi)
         self._session.app.after_render += self._tell_shown
 
     async def read(self, default: str = "") -> str | None:
-        """Return what the person typed; None if they leave."""
+        """Return what the person typed; None if they leave.
+
+        Without a *default* what stands in the line, from before, is offered, as it stands there.
+        """
         self._leaves_until = 0.0
-        self._pastes.forget()
+        offered = Document(default) if default else self.buffer.document
         text = None
         try:
             text = await self._session.prompt_async(
-                default=default, handle_sigint=False, pre_run=self._begin
+                default=offered, handle_sigint=False, pre_run=self._begin
             )
         except (EOFError, KeyboardInterrupt, OSError):
             return None
         finally:
             if text is None:  # a person leaves on an empty line: the terminal has gone
-                self.keep(self._session.default_buffer.text)
-        return valid(self._pastes.expanded(text))
+                self.keep(self.buffer.text)
+            text = None if text is None else valid(self.pastes.expanded(text))
+            self.buffer.reset()
+            self.pastes.forget()
+        return text
 
     def keep(self, text: str) -> None:
         """Take *text*, which was typed and cannot be sent any more, among the earlier prompts."""
@@ -171,7 +175,7 @@ class TerminalPrompts:
             self._session.history.append_string(text)
 
     def _begin(self) -> None:
-        self._began, self._has_pasted = monotonic(), False
+        self._began, self.pastes.have_brackets = monotonic(), False
 
     def _tell_shown(self, _app: object) -> None:
         on_shown, self._on_shown = self._on_shown, None
@@ -179,27 +183,19 @@ class TerminalPrompts:
             on_shown()
 
     def _asks_for_a_menu(self) -> bool:
-        return is_completable(self._session.default_buffer.document.text_before_cursor)
+        return is_completable(self.buffer.document.text_before_cursor)
 
     # -- the keys ------------------------------------------------------------------------------
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
-        is_empty = Condition(lambda: not self._session.default_buffer.text)
-        has_folded = Condition(lambda: self._expanded() != self._session.default_buffer.text)
+        is_empty = Condition(lambda: not self.buffer.text)
         keys.add("enter", filter=~is_done & ~is_searching)(self._enter)
         keys.add("enter", filter=is_searching)(self._run_match)
-        keys.add(Keys.BracketedPaste)(self._paste)
-        keys.add("c-o", filter=has_folded)(lambda _event: self._put(self._expanded()))
-        keys.add("c-z")(self._suspend)
         keys.add("c-x", "c-e", filter=emacs_mode & ~has_selection)(self._edit)
         keys.add("v", filter=vi_navigation_mode)(self._edit)
         keys.add("c-c", filter=~is_searching)(self._clear_or_leave)  # a search it ends
         keys.add(Keys.SIGINT)(self._clear_or_leave)
-
-        @keys.add("escape", "enter")
-        def new_line(event: KeyPressEvent) -> None:
-            event.current_buffer.insert_text("\n")
 
         @keys.add("escape", "escape", filter=is_empty & ~is_done)
         @keys.add("escape", filter=is_empty & ~is_done & vi_navigation_mode)
@@ -212,7 +208,7 @@ class TerminalPrompts:
         buffer = event.current_buffer
         if self._is_pasted(event):
             buffer.insert_text("\n")
-        elif _is_choosing_a_file(buffer):
+        elif is_choosing_a_file(buffer):
             buffer.complete_state = None  # it is chosen; the prompt goes on
         else:
             buffer.validate_and_handle()
@@ -224,32 +220,14 @@ class TerminalPrompts:
         if wanted and wanted in buffer.text:
             buffer.validate_and_handle()
 
-    def _paste(self, event: KeyPressEvent) -> None:
-        self._has_pasted = True
-        [press] = event.key_sequence
-        pasted = pasted_text(press, event.key_processor.input_queue)
-        buffer = event.current_buffer
-        is_prompt = buffer is self._session.default_buffer
-        buffer.insert_text(self._pastes.folded(pasted, buffer.text) if is_prompt else pasted)
-
-    def _expanded(self) -> str:
-        return self._pastes.expanded(self._session.default_buffer.text)
-
     def _put(self, text: str) -> None:
-        self._session.default_buffer.document = Document(text)
-
-    def _suspend(self, event: KeyPressEvent) -> None:
-        async def stop() -> None:
-            await run_in_terminal(suspend)
-            self._session.write_again()
-
-        event.app.create_background_task(stop())
+        self.buffer.document = Document(text)
 
     def _edit(self, event: KeyPressEvent) -> None:
         """Let an editor change the line. It is sent by Enter, whatever the editor does."""
 
         async def edit() -> None:
-            before = self._expanded()
+            before = self.pastes.expanded(self.buffer.text)
             try:
                 after = await run_in_terminal(
                     lambda: click.edit(before, extension=".md"), in_executor=True
@@ -286,7 +264,7 @@ class TerminalPrompts:
         there when the prompt begins, and each of its lines is a prompt. Behind a paste that has
         brackets it may be its rest: one that pretends to end early.
         """
-        if not self._has_pasted and monotonic() - self._began < _SECONDS_OF_TYPEAHEAD:
+        if not self.pastes.have_brackets and monotonic() - self._began < _SECONDS_OF_TYPEAHEAD:
             return False
         waiting = event.key_processor.input_queue
         if any(press.key is not Keys.CPRResponse for press in waiting):
@@ -294,13 +272,6 @@ class TerminalPrompts:
         with suppress(OSError, ValueError, NotImplementedError):
             return bool(select.select([event.app.input.fileno()], [], [], 0)[0])
         return False
-
-
-def _is_choosing_a_file(buffer: Buffer) -> bool:
-    """Whether Enter ends the choice of a file in the menu, not the prompt."""
-    state = buffer.complete_state
-    is_chosen = state is not None and state.current_completion is not None
-    return is_chosen and not buffer.text.startswith("/")
 
 
 def _continuation(width: int, _line: int, _wraps: int) -> str:

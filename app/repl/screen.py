@@ -1,9 +1,9 @@
 """Who watches a turn at a terminal: what is finished stays, what is under way moves.
 
 Whatever is complete (a Markdown block, a tool's output) is printed once and belongs to the
-terminal's scrollback; only what is under way stands in a small region below that is drawn again
-and again, and never taller than the screen. Without escape codes (no terminal,
-TERM=dumb) everything is printed as it comes, and nothing moves.
+terminal's scrollback; only what is under way stands at the bottom of the screen, and is drawn again
+and again. Without escape codes (no terminal, TERM=dumb) everything is printed as it comes, and
+nothing moves.
 """
 
 from __future__ import annotations
@@ -14,31 +14,19 @@ from typing import TYPE_CHECKING, Protocol
 from rich.text import Text
 
 from app.i18n import _
-from app.repl.region import Region, Tail
-from app.repl.under_way import (
-    SLOW,
-    Block,
-    Running,
-    cropped,
-    end_in_cells,
-    end_of,
-    flat,
-    folded,
-    spinner,
-    took,
-)
+from app.repl.under_way import Block, Running, UnderWay, folded, markdown, took
 from app.view.console import is_fancy, say
-from app.view.markdown_stream import MarkdownStream
 from app.view.plain import one_line, plain
 from app.view.tools import show_output, text_of
 from app.view.transcript import PROMPT_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.console import Console, RenderableType
 
     from app.ports import Purpose, ToolOutput
+    from app.repl.bottom import Bottom
     from app.repl.meanwhile import Waiting
     from domain.events import TurnError
     from domain.messages import JsonObject, ToolUseBlock
@@ -52,7 +40,6 @@ WAITS = {
     "answer": "waiting for the first token",
     "summary": "summarising",
 }
-_THINKING_LINES = 5
 _ERROR_WIDTH = 600
 
 
@@ -65,11 +52,8 @@ class ReplScreen(Protocol):
     def rest(self) -> None:
         """Nothing is under way any more, whatever happened: leave a clean line."""
 
-    def hide(self) -> None:
-        """Take what is under way off the screen; the next thing that happens brings it back."""
-
-    def typing(self, text: str, waiting: Sequence[Waiting]) -> None:
-        """The person types *text* meanwhile; prompts and commands are *waiting*."""
+    def show_waiting(self, waiting: Sequence[Waiting]) -> None:
+        """Prompts and commands are *waiting*."""
 
     def prompted(self, text: str) -> None:
         """A queued prompt goes to the model."""
@@ -79,24 +63,25 @@ class ReplScreen(Protocol):
 
 
 class RichScreen:
-    """Shows turns on *console*; *clock* counts seconds."""
+    """Shows turns on *console*, what is under way at the *bottom*; *clock* counts seconds."""
 
-    def __init__(self, console: Console, *, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        console: Console,
+        bottom: Bottom | None = None,
+        *,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         self._console = console
         self._clock = clock
         self._fancy = is_fancy(console)
-        self._region = Region(console, self._under_way) if self._fancy else None
-        self._markdown = MarkdownStream()
-        self._block = Block()
-        self._running: dict[str, Running] = {}
-        self._waiting_since: float | None = None
-        self._waiting_for = ""  # what, once a request has gone out …
-        self._pause_ends = 0.0  # … or goes out again
+        self._under_way = UnderWay(console, clock)
+        self._bottom = bottom
+        if bottom is not None:
+            bottom.show(self._under_way.lines)
         self._line_is_open = False  # plain mode: text is being written …
         self._line_ends = False  # … and what was written last ended a line
         self._last_named = ""  # plain mode: the call whose line was printed last
-        self._typed = ""
-        self._queued: tuple[Waiting, ...] = ()
         self._on_request: Callable[[], None] = lambda: None
 
     # -- the port ------------------------------------------------------------------------------
@@ -127,7 +112,6 @@ class RichScreen:
                 self._end_block()
                 if reason in STOPS:
                     self._say(_(STOPS[reason]), "yellow")
-        self._draw()
 
     def answered(self) -> None:
         """The answer is complete, and in the log."""
@@ -135,28 +119,29 @@ class RichScreen:
 
     def tool_started(self, call: ToolUseBlock, summary: str) -> None:
         """A tool begins to run."""
-        self._waiting_since = None
-        self._running[call.id] = Running(plain(summary).replace("\n", " ⏎ "), self._clock())
+        self._under_way.waiting_since = None
+        self._under_way.running[call.id] = Running(
+            plain(summary).replace("\n", " ⏎ "), self._clock()
+        )
         if not self._fancy:
             self._name_call(call.id)
-        self._draw(now=True)
+        self._draw()
 
     def tool_printed(self, call: ToolUseBlock, text: str) -> None:
         """A running tool printed *text*: its last line is shown while it runs."""
         lines = [line for line in text.splitlines() if line.strip()]
-        if lines and call.id in self._running:
-            self._running[call.id].last_line = one_line(lines[-1], self._console.width)
-            self._draw()
+        if lines and call.id in self._under_way.running:
+            self._under_way.running[call.id].last_line = one_line(lines[-1], self._console.width)
 
     def tool_ended(self, call: ToolUseBlock, output: ToolOutput) -> None:
         """A tool is done, and its result is in the log."""
         if self._fancy or self._last_named != call.id:
             self._name_call(call.id, "red" if output.is_error else "green")
-        self._running.pop(call.id, None)
+        self._under_way.running.pop(call.id, None)
         show_output(self._console, call.name, text_of(output), is_error=output.is_error)
-        if not self._running:
+        if not self._under_way.running:
             self._wait()
-        self._draw(now=True)
+        self._draw()
 
     def compacting(self, tokens: int) -> None:
         """The conversation is about to be summarised."""
@@ -165,7 +150,7 @@ class RichScreen:
             "dim",
         )
         self._wait()
-        self._draw(now=True)
+        self._draw()
 
     def compacted(self, tokens: int) -> None:
         """The conversation is summarised."""
@@ -190,23 +175,18 @@ class RichScreen:
     def rest(self) -> None:
         """Nothing is under way any more, whatever happened: leave a clean line."""
         self._end_block()
-        for tool_use_id in list(self._running):
+        for tool_use_id in list(self._under_way.running):
             if self._fancy:
                 self._name_call(tool_use_id, "yellow")
-            del self._running[tool_use_id]
-        self._waiting_since = None
+            del self._under_way.running[tool_use_id]
+        self._under_way.waiting_since = None
         self._last_named = ""
-        self.hide()
+        self._draw()
 
-    def hide(self) -> None:
-        """Take what is under way off the screen; the next thing that happens brings it back."""
-        if self._region is not None:
-            self._region.close()
-
-    def typing(self, text: str, waiting: Sequence[Waiting]) -> None:
-        """The person types *text* meanwhile; prompts and commands are *waiting*."""
-        self._typed, self._queued = text, tuple(waiting)
-        self._draw(now=True)
+    def show_waiting(self, waiting: Sequence[Waiting]) -> None:
+        """Prompts and commands are *waiting*."""
+        self._under_way.queued = tuple(waiting)
+        self._draw()
 
     def prompted(self, text: str) -> None:
         """A queued prompt goes to the model."""
@@ -232,15 +212,15 @@ class RichScreen:
             ),
             "yellow",
         )
-        self._wait(self._waiting_for)
-        self._pause_ends = self._clock() + seconds
+        self._wait(self._under_way.waiting_for)
+        self._under_way.pause_ends = self._clock() + seconds
 
     def _begin_block(self, start: JsonObject) -> None:
         self._end_block()
         kind = str(start.get("type"))
-        self._waiting_since = None
+        self._under_way.waiting_since = None
         name = plain(str(start.get("name") or kind))
-        self._block = Block(kind, name=name, since=self._clock())
+        self._under_way.block = Block(kind, name=name, since=self._clock())
         self._add({**start, "type": f"{kind}_delta"})
 
     def _add(self, delta: JsonObject) -> None:
@@ -248,23 +228,23 @@ class RichScreen:
             case {"type": "text_delta", "text": str(text)}:
                 self._add_text(text)
             case {"type": "thinking_delta", "thinking": str(text)}:
-                self._block.thinking.append(plain(text))
+                self._under_way.block.thinking.append(plain(text))
             case {"type": "input_json_delta", "partial_json": str(text)}:
-                self._block.size += len(text)
+                self._under_way.block.size += len(text)
 
     def _add_text(self, text: str) -> None:
         if not self._fancy:
             self._write(plain(text))
             return
-        self._block.since = self._clock()
-        if finished := self._markdown.feed(text):
-            self._print(_markdown(finished))
+        self._under_way.block.since = self._clock()
+        if finished := self._under_way.markdown.feed(text):
+            self._print(markdown(finished))
 
     def _end_block(self) -> None:
         """Print what is left of the block that was arriving."""
-        block, self._block = self._block, Block()
-        if rest := self._markdown.finish():
-            self._print(_markdown(rest))
+        block, self._under_way.block = self._under_way.block, Block()
+        if rest := self._under_way.markdown.finish():
+            self._print(markdown(rest))
         if block.kind in ("thinking", "redacted_thinking"):
             self._say(folded(block, self._clock()), "dim italic")
         elif block.kind not in ("", "text", "tool_use"):
@@ -273,8 +253,12 @@ class RichScreen:
             self._close_line()
 
     def _wait(self, what: str = "") -> None:
-        self._waiting_since, self._waiting_for, self._pause_ends = self._clock(), what, 0.0
-        self._draw(now=True)
+        self._under_way.waiting_since, self._under_way.waiting_for, self._under_way.pause_ends = (
+            self._clock(),
+            what,
+            0.0,
+        )
+        self._draw()
 
     # -- what is printed, for good -------------------------------------------------------------
 
@@ -289,7 +273,7 @@ class RichScreen:
             say(self._console, line, style)
 
     def _name_call(self, tool_use_id: str, style: str = "") -> None:
-        running = self._running.get(tool_use_id)
+        running = self._under_way.running.get(tool_use_id)
         if running is None:
             return
         self._last_named = tool_use_id
@@ -324,67 +308,7 @@ class RichScreen:
             if not self._line_ends:
                 self._console.line()
 
-    # -- what is under way ---------------------------------------------------------------------
-
-    def _draw(self, *, now: bool = False) -> None:
-        if self._region is not None:
-            is_idle = not (
-                self._block.kind
-                or self._running
-                or self._waiting_since is not None
-                or self._typed
-                or self._queued
-            )
-            self._region.draw(now=now, is_idle=is_idle)
-
-    def _under_way(self) -> Iterator[RenderableType]:
-        """Yield what the region shows now."""
-        now = self._clock()
-        match self._block.kind:
-            case "text":
-                if self._markdown.tail.strip():
-                    yield Tail(_markdown(end_of(self._markdown.tail, self._console.height)))
-                if now - self._block.since >= SLOW:  # nothing has come for a while
-                    yield spinner("", self._block.since, now)
-            case "thinking":
-                text = "".join(self._block.thinking)[-4000:]
-                yield Tail(Text(text, style="dim italic"), _THINKING_LINES)
-                yield spinner(_("thinking"), self._block.since, now)
-            case "tool_use":
-                size = (
-                    _(" {size:,} characters").format(size=self._block.size)
-                    if self._block.size
-                    else ""
-                )
-                yield spinner(f"{self._block.name} …{size}", self._block.since, now)
-        for running in self._running.values():
-            summary = one_line(running.summary, max(self._console.width - 28, 20))
-            yield spinner(summary, running.since, now, "bold")
-            if running.last_line:
-                yield cropped(Text(f"  {running.last_line}", style="dim"))
-        if self._waiting_since is not None:
-            is_pausing = now < self._pause_ends
-            what = _("retrying soon") if is_pausing else self._waiting_for
-            yield spinner(what, self._waiting_since, now)
-        yield from self._typed_meanwhile()
-
-    def _typed_meanwhile(self) -> Iterator[RenderableType]:
-        room = self._console.height - (3 if self._typed else 2)  # the spinner stays
-        most = len(self._queued) if len(self._queued) < room else max(room - 1, 0)
-        for text, version in self._queued[:most]:
-            label = _("queued: {text}") if version else _("then: {text}")
-            yield cropped(Text(label.format(text=flat(text)), style="dim"))
-        if self._queued and room > 0:
-            left_out = len(self._queued) - most
-            more = _("  … {count} more").format(count=left_out) if left_out else ""
-            hint = _("  (Alt+Up takes the last one back)")
-            yield cropped(Text(more + hint, style="dim"))
-        if self._typed:
-            room = max(self._console.width - 4, 10)
-            yield Text.assemble(("» ", "cyan"), end_in_cells(flat(self._typed), room), "▏")
-
-
-def _markdown(text: str) -> RenderableType:
-    from app.view.markdown import Markdown  # noqa: PLC0415 - not before there is an answer
-
-    return Markdown(text)
+    def _draw(self) -> None:
+        """Draw at once what has changed; what only goes on is drawn by the clock."""
+        if self._bottom is not None:
+            self._bottom.draw()

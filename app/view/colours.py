@@ -106,6 +106,7 @@ def prompt_style() -> BaseStyle:
     return Style.from_dict(
         {
             "dim": dim,
+            "typing": palette().cyan,
             "bottom-toolbar": f"noreverse {dim}",
             "completion-menu": "bg:default default",
             "completion-menu.completion": "bg:default default",

@@ -13,6 +13,8 @@ from typing import IO, TYPE_CHECKING, TextIO, cast
 from app.terminal import is_looked_at
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
     from rich.style import StyleType
 
@@ -22,16 +24,27 @@ class Terminal:
 
     A terminal that was closed, or a reader that went away, is noticed once; from then on what is
     written goes nowhere, and whatever runs comes to its proper end in the log.
+
+    Attributes:
+        above: Who prints above what is drawn at the bottom of the screen, while that is.
     """
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self.is_gone = False
+        self.above: Callable[[str], None] | None = None
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._file, name)
 
     def write(self, text: str) -> int:
+        """Write *text*, above what is drawn."""
+        if self.above is None:
+            return self.write_now(text)
+        self.above(text)
+        return len(text)
+
+    def write_now(self, text: str) -> int:
         """Write *text*; characters that the terminal's encoding lacks are replaced."""
         try:
             return self._file.write(text)

@@ -131,6 +131,13 @@ def test_ctrl_z_gives_the_terminal_to_the_shell_and_comes_back(tmp_path):
         person.presses(CTRL_Z)  # at a question
         person.comes_back()
         person.shows("Allow", r"\[r\]eason")
+        person.presses("r")
+        person.shows("Why not")
+        person.presses("no idea" + CTRL_Z)  # at a question whose answer is a line
+        person.comes_back()
+        person.shows(r"Why not.*no idea$")
+        person.presses(ESC)
+        person.shows(r"\[r\]eason *$")
         person.presses("y")
         person.shows(r"sleep 1.*\ds|Done\.")
         person.presses(CTRL_Z)  # while it works

@@ -5,7 +5,7 @@ import io
 import os
 import re
 import signal
-from contextlib import contextmanager
+from contextlib import asynccontextmanager
 
 import pytest
 from eventsourcing.persistence import OperationalError
@@ -279,8 +279,8 @@ def test_what_was_typed_and_not_sent_when_the_terminal_closed_is_kept(desk):
         text = ""
         typist = None
 
-        @contextmanager
-        def reading(self, typist):
+        @asynccontextmanager
+        async def reading(self, typist):
             self.typist = typist
             yield
 

@@ -1,7 +1,7 @@
 """What is typed while the agent works: what stands in the log is handed out once, or not at all."""
 
 import asyncio
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 from eventsourcing.persistence import OperationalError
@@ -17,8 +17,8 @@ class Line:
 
     text = ""
 
-    @contextmanager
-    def reading(self, typist):
+    @asynccontextmanager
+    async def reading(self, typist):
         yield
 
     def take(self):
@@ -35,7 +35,7 @@ class Place:
     def __init__(self, at_hand):
         self.open_conversation, self.complaints, self.stopped = at_hand, [], []
 
-    def show_typing(self, text, waiting):
+    def show_waiting(self, waiting):
         self.waiting = list(waiting)
 
     def show_nothing(self):
@@ -52,6 +52,15 @@ class Place:
 
     def complain(self, error):
         self.complaints.append(type(error))
+
+
+@contextmanager
+def reading(meanwhile, *, is_turn):
+    manager = meanwhile.reading(is_turn=is_turn)
+    with asyncio.Runner() as runner:
+        runner.run(manager.__aenter__())
+        yield
+        runner.run(manager.__aexit__(None, None, None))
 
 
 @pytest.fixture
@@ -74,7 +83,7 @@ def full(*_args, **_kwargs):
 def test_what_cannot_be_taken_out_of_the_queue_is_not_handed_out(place, monkeypatch, take, nothing):
     """Else the agent would say it, and the person once more."""
     meanwhile = Meanwhile(place, Line())
-    with meanwhile.reading(is_turn=True):
+    with reading(meanwhile, is_turn=True):
         meanwhile.entered("once")
         with monkeypatch.context() as broken:
             broken.setattr(place.conversations.recorder, "insert_events", full)
@@ -90,11 +99,13 @@ def test_what_cannot_be_taken_out_of_the_queue_is_not_handed_out(place, monkeypa
 )
 def test_what_was_handed_out_is_queued_no_more(place, take, taken):
     meanwhile = Meanwhile(place, Line())
-    with meanwhile.reading(is_turn=True):
+    with reading(meanwhile, is_turn=True):
         meanwhile.entered("one")
         meanwhile.entered("two")
 
         assert take(meanwhile) == taken
+        if taken == "two":
+            assert [text for text, _ in place.waiting] == ["one"]  # on the screen
 
     left = list(place.open_conversation.conversation.queue.values())
     assert left == (["one"] if taken == "two" else [])
@@ -104,7 +115,7 @@ def test_what_was_handed_out_is_queued_no_more(place, take, taken):
 @pytest.mark.parametrize("is_turn", [True, False])
 def test_what_is_shown_as_queued_is_in_the_log_whatever_is_at_work(place, is_turn):
     meanwhile = Meanwhile(place, Line())
-    with meanwhile.reading(is_turn=is_turn):
+    with reading(meanwhile, is_turn=is_turn):
         meanwhile.entered("a prompt")
         meanwhile.entered("/compact")
 
@@ -115,7 +126,7 @@ def test_what_is_shown_as_queued_is_in_the_log_whatever_is_at_work(place, is_tur
 def test_what_the_log_cannot_take_is_not_queued_and_stands_in_the_line(place, monkeypatch):
     line = Line()
     meanwhile = Meanwhile(place, line)
-    with meanwhile.reading(is_turn=False):
+    with reading(meanwhile, is_turn=False):
         monkeypatch.setattr(place.conversations.recorder, "insert_events", full)
         meanwhile.entered("a prompt")
 
@@ -129,7 +140,7 @@ COMMANDS = ["/compact", "  /model x", "!rm x", "!!ls", "q", " quit ", "/unknown"
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_waits_as_one_and_never_stands_among_prompts(place, command):
     meanwhile = Meanwhile(place, Line())
-    with meanwhile.reading(is_turn=True):
+    with reading(meanwhile, is_turn=True):
         for text in ("one", command, "two"):
             meanwhile.entered(text)
 
@@ -141,7 +152,7 @@ def test_a_command_waits_as_one_and_never_stands_among_prompts(place, command):
 
 def test_a_queued_prompt_moves_with_the_person_to_another_conversation(place):
     meanwhile, before = Meanwhile(place, Line()), place.open_conversation
-    with meanwhile.reading(is_turn=False):
+    with reading(meanwhile, is_turn=False):
         meanwhile.entered("for the new one")
         place.open_conversation = place.conversations.start(begin())
         meanwhile.move(before)

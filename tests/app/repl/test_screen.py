@@ -25,12 +25,23 @@ class Clock:
         return self.now
 
 
+class Below:
+    """In the place of the bottom of the screen: remembers what is to be seen there."""
+
+    def show(self, under_way):
+        self.under_way = under_way
+
+    def draw(self):
+        pass
+
+
 class Screen(RichScreen):
     """A screen on a string."""
 
     def __init__(self, *, fancy, height=20, **options):
         self.file = io.StringIO()
         self.time = Clock()
+        self.below = Below()
         console = Console(
             file=self.file,
             force_terminal=fancy,
@@ -38,32 +49,20 @@ class Screen(RichScreen):
             height=height,
             **{"color_system": None, **options},
         )
-        super().__init__(console, clock=self.time)
+        super().__init__(console, self.below, clock=self.time)
 
     def text(self):
-        """Return what stays on the screen: what a terminal would make of the output."""
-        return on_terminal(self.file.getvalue())
+        """Return what stays on the screen, and what is under way."""
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.file.getvalue() + self.moving()).strip(
+            "\n"
+        )
 
-
-def on_terminal(output, lines=("",)):
-    """Interpret the few escape codes that rich writes when it draws a region again."""
-    lines = [*lines]
-    row, column = len(lines) - 1, len(lines[-1])
-    for code, char in re.findall(r"\x1b\[([0-9;?]*[A-Za-z])|([^\x1b])", output):
-        if char == "\n":
-            row, column = row + 1, 0
-            lines += [""] * (row + 1 - len(lines))
-        elif char == "\r":
-            column = 0
-        elif char:
-            lines[row] = lines[row][:column].ljust(column) + char + lines[row][column + 1 :]
-            column += 1
-        elif code.endswith("A"):
-            row -= int(code[:-1] or 1)
-            assert row >= 0, "the region moved above the screen"
-        elif code == "2K":
-            lines[row] = ""
-    return "\n".join(line.rstrip() for line in lines).strip("\n")
+    def moving(self, room=20):
+        """Return what is under way."""
+        with self._console.capture() as captured:
+            for part in self.below.under_way(room):
+                self._console.print(part)
+        return captured.get()
 
 
 def answer(screen, *blocks, stop_reason="end_turn"):
@@ -109,35 +108,22 @@ def test_a_block_that_is_taller_than_the_screen_is_shown_whole_and_once():
     assert screen.text().split() == code.split()
 
 
-def test_the_region_stays_below_the_height_of_the_screen():
-    screen = Screen(fancy=True, height=10)
-    screen.streamed({"type": "content_block_start", "index": 0, "content_block": text("")})
-    for number in range(50):
-        delta = {"type": "text_delta", "text": f"- item {number}\n"}
-        screen.streamed({"type": "content_block_delta", "index": 0, "delta": delta})
-        screen._draw(now=True)
-        assert len(screen.text().split("\n")) < 10
-
-    screen.rest()
-    assert screen.text().count("item") == 50
-
-
 @pytest.mark.parametrize(
-    ("height", "typed", "shown"),
+    ("room", "shown"),
     [
-        (5, "", ["waiting", "queued: one", "queued: two", "  … 2 more"]),
-        (5, "and", ["waiting", "queued: one", "  … 3 more", "» and"]),
-        (4, "and", ["waiting", "  … 4 more", "» and"]),
-        (3, "and", ["waiting", "» and"]),
-        (8, "", ["waiting", "queued: one", "queued: two", "queued: three", "queued: four", "  (Alt+Up"]),
+        (4, ["waiting", "queued: one", "queued: two", "  … 2 more"]),
+        (3, ["waiting", "queued: one", "  … 3 more"]),
+        (2, ["waiting", "  … 4 more"]),
+        (1, ["waiting"]),
+        (6, ["waiting", "queued: one", "queued: two", "queued: three", "queued: four", "  (Alt+Up"]),
     ],
 )  # fmt: skip
-def test_what_waits_never_hides_that_the_model_is_waited_for(height, typed, shown):
-    screen = Screen(fancy=True, height=height)
+def test_what_waits_never_hides_that_the_model_is_waited_for(room, shown):
+    screen = Screen(fancy=True)
     screen.turn_started()
     screen.asking("answer")
-    screen.typing(typed, [Waiting(text, 7) for text in ("one", "two", "three", "four")])
-    lines = screen.text().split("\n")[-height + 1 :]
+    screen.show_waiting([Waiting(text, 7) for text in ("one", "two", "three", "four")])
+    lines = screen.moving(room).rstrip("\n").split("\n")
 
     assert all(part in line for line, part in zip(lines, shown, strict=True)), lines
 
@@ -222,7 +208,6 @@ def test_a_running_tool_shows_how_long_and_its_last_line():
     screen.tool_started(call(), "$ make")
     screen.time.now = 65.0
     screen.tool_printed(call(), "compiling a\ncompiling b\n")
-    screen._draw(now=True)
 
     assert "$ make 1m 05s" in screen.text()
     assert "compiling b" in screen.text()
@@ -234,16 +219,13 @@ def test_an_answer_that_has_stalled_moves_and_says_how_to_stop_it():
     screen.streamed({"type": "content_block_start", "content_block": {"type": "text", "text": ""}})
     screen.streamed(delta("Half of"))
     screen.time.now = 0.9
-    screen._draw(now=True)
     assert screen.text() == "Half of"
 
     screen.time.now = 3.0
-    screen._draw(now=True)
     assert screen.text().startswith("Half of\n")
     assert screen.text().endswith(" 3s  Esc stops")
 
     screen.streamed(delta(" it."))
-    screen._draw(now=True)
     assert screen.text() == "Half of it."
 
 
@@ -251,30 +233,10 @@ def delta(text):
     return {"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}}
 
 
-def test_a_window_that_becomes_narrower_leaves_nothing_behind():
-    """The terminal breaks the lines in two, and what is drawn anew stands in their place."""
-    screen = Screen(fancy=True)
-    screen.streamed({"type": "retry", "attempt": 1, "of": 3, "after": 1, "reason": "busy"})
-    screen.tool_started(call(), "$ " + "a very long command " * 3)
-    screen.tool_printed(call(), "b" * 50)
-    screen._draw(now=True)
-    before = screen.text().split("\n")
-    broken = [line[at : at + 30] for line in before for at in range(0, len(line) or 1, 30)]
-    drawn = len(screen.file.getvalue())
-    screen._console.width = 30
-    screen._draw(now=True)
-    after = on_terminal(screen.file.getvalue()[drawn:], broken).split("\n")
-
-    assert len(broken) > len(before)
-    assert after[:2] == broken[:2] == ["Retrying in 1 s, try 1 of 3 (b", "usy); Esc stops"]
-    assert [line[:9] for line in after[2:]] == ["⠋ $ a ver", "  bbbbbbb"]
-
-
 def test_what_was_printed_is_under_way_no_more_at_the_same_moment():
     screen = Screen(fancy=True)
     screen.streamed({"type": "content_block_start", "content_block": text("")})
     for said in ("Look", " here:", "\n\n```\n", "one\n"):
-        screen._draw(now=True)
         screen.streamed(
             {"type": "content_block_delta", "delta": {"type": "text_delta", "text": said}}
         )
@@ -367,7 +329,7 @@ def test_a_request_that_is_under_way_is_seen_whatever_came_before(before, purpos
     before(screen)
     screen.asking(purpose)
     screen.time.now += 3
-    screen.typing("", [Waiting("a prompt", 7), Waiting("/compact")])
+    screen.show_waiting([Waiting("a prompt", 7), Waiting("/compact")])
 
     shown = screen.text()
     assert said in shown
@@ -381,10 +343,8 @@ def test_the_pause_before_a_retry_and_the_wait_after_it_are_told_apart():
     screen.asking("answer")
     screen.streamed({"type": "retry", "attempt": 1, "of": 3, "after": 2, "reason": "overloaded"})
     screen.time.now += 1.5
-    screen.typing("", ())
     assert "retrying soon" in screen.text()
     screen.time.now += 1
-    screen.typing("", ())
     assert "waiting for the first token" in screen.text()
 
 

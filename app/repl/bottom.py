@@ -1,0 +1,371 @@
+"""The bottom of the screen while the agent works: what is under way, and the line that is typed.
+
+One prompt_toolkit application draws both, ten times a second and at each key. What is printed
+meanwhile is collected, and goes above them with the next frame, in one write: nothing flickers.
+While the terminal is asked something else (an approval, a picker) the application has ended, and
+what was typed is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import TYPE_CHECKING, cast
+
+from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.filters import Condition, is_searching
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import (
+    BufferControl,
+    CompletionsMenu,
+    Dimension,
+    Float,
+    FloatContainer,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    Window,
+)
+from prompt_toolkit.layout.processors import (
+    HighlightIncrementalSearchProcessor,
+    HighlightSelectionProcessor,
+)
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.widgets import SearchToolbar
+from rich.segment import Segment
+
+from app.repl.applications import InlineApplication, take_escape_soon
+from app.repl.pastes import is_choosing_a_file, line_keys
+from app.repl.suspending import suspend
+from app.repl.under_way import SECONDS_A_FRAME
+from app.view.colours import prompt_style
+from domain.text import valid
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from typing import Protocol, TextIO
+
+    from prompt_toolkit.application import Application
+    from prompt_toolkit.buffer import Buffer
+    from prompt_toolkit.input import Input
+    from prompt_toolkit.key_binding import KeyPressEvent
+    from rich.console import Console, RenderableType
+    from rich.style import Style
+
+    from app.repl.pastes import Pastes
+    from app.view.console import Terminal
+
+    class Typist(Protocol):
+        """Who is told what the keys mean."""
+
+        def pressed_key(self) -> None:
+            """A key was pressed, whichever."""
+
+        def entered(self, text: str) -> None:
+            """Enter was pressed: *text* is said."""
+
+        def took_back(self) -> str | None:
+            """Return what was said last, and forget it; None if there is nothing."""
+
+        def stop(self) -> None:
+            """Esc was pressed."""
+
+        def interrupt(self) -> None:
+            """Ctrl+C was pressed."""
+
+
+_LEAST_SECONDS_A_FRAME = 0.03
+"""Between two frames, however many keys are pressed and lines printed."""
+_MARK = "» "
+_ROWS_OF_A_MENU = 8
+
+
+class Bottom:
+    """Draws below what is printed on *console*, and reads the line in *buffer* for a typist.
+
+    *source* is the keyboard, the terminal's if not given.
+    """
+
+    def __init__(
+        self, console: Console, buffer: Buffer, pastes: Pastes, *, source: Input | None = None
+    ) -> None:
+        self._console = console
+        self._terminal = cast("Terminal", console.file)
+        self._buffer, self._pastes = buffer, pastes
+        self._under_way: Callable[[int], Iterator[RenderableType]] = lambda _room: iter(())
+        self._printed: list[str] = []
+        self._lines: list[list[Segment]] = []
+        self._typist: Typist | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._source = source
+        self._frames = _Frames(self._terminal)
+        self._made: InlineApplication[None] | None = None
+
+    def show(self, under_way: Callable[[int], Iterator[RenderableType]]) -> None:
+        """Draw what *under_way* yields for so much room above the line, from here on."""
+        self._under_way = under_way
+
+    def draw(self) -> None:
+        """Draw what has changed, soon."""
+        if self._made is not None:
+            self._made.invalidate()
+
+    # -- the line ------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def reading(self, typist: Typist) -> AsyncIterator[None]:
+        """Draw, and read keys for *typist*, meanwhile."""
+        self._typist = typist
+        self._begin()
+        try:
+            yield
+        finally:
+            self._typist = None
+            await self._end()
+
+    @asynccontextmanager
+    async def paused(self) -> AsyncIterator[None]:
+        """Leave screen and keys to somebody else meanwhile."""
+        await self._end()
+        try:
+            yield
+        finally:
+            if self._typist is not None:
+                self._begin()
+
+    @property
+    def text(self) -> str:
+        """What stands in the line."""
+        return self._buffer.text
+
+    def take(self) -> str:
+        """Return what stands in the line, and clear it."""
+        text = self._buffer.text
+        self._buffer.reset()
+        return text
+
+    def give_back(self, text: str) -> None:
+        """Put *text* before what stands in the line."""
+        folded, line = self._pastes.folded(text, self._buffer.text), self._buffer.text
+        self._buffer.text = f"{folded}\n{line}" if line else folded
+        self._buffer.cursor_position = len(self._buffer.text)
+
+    # -- begin and end -------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._task = asyncio.ensure_future(self._run())
+
+    async def _end(self) -> None:
+        task, self._task = self._task, None
+        if task is None:
+            return
+        if not self._app.is_running:
+            task.cancel()  # it has not begun, or the terminal has gone
+        elif not self._app.is_done:
+            self._app.exit()
+        await asyncio.wait({task})
+        if not task.cancelled():
+            task.result()
+
+    async def _run(self) -> None:
+        try:
+            await self._app.run_async(
+                pre_run=self._take_output, handle_sigint=False, set_exception_handler=False
+            )
+        except (EOFError, OSError):
+            return  # the terminal has gone
+        finally:
+            self._terminal.above = None
+            self._frames.is_held = False
+            self._frames.write(self._all_printed())
+            self._frames.flush()
+
+    def _take_output(self) -> None:
+        self._terminal.above = self._print_above
+
+    def _print_above(self, text: str) -> None:
+        self._printed.append(text)
+        self.draw()
+
+    def _all_printed(self) -> str:
+        printed, self._printed = "".join(self._printed), []
+        return printed
+
+    # -- the screen ----------------------------------------------------------------------------
+
+    @property
+    def _app(self) -> InlineApplication[None]:
+        if self._made is None:
+            self._made = self._application()
+        return self._made
+
+    def _application(self) -> InlineApplication[None]:
+        app: InlineApplication[None] = InlineApplication(
+            layout=self._layout(),
+            key_bindings=merge_key_bindings([line_keys(self._buffer, self._pastes), self._keys()]),
+            style=prompt_style(),
+            erase_when_done=True,
+            refresh_interval=SECONDS_A_FRAME,
+            min_redraw_interval=_LEAST_SECONDS_A_FRAME,
+            terminal_size_polling_interval=None,
+            input=self._source,
+            output=self._frames.output(),
+        )
+        take_escape_soon(app, is_key_of_its_own=True)
+        app.before_render += self._begin_frame
+        app.after_render += self._end_frame
+        app.key_processor.before_key_press += self._tell_of_key
+        return app
+
+    def _layout(self) -> Layout:
+        search = SearchToolbar()
+        self._line = Window(
+            BufferControl(
+                self._buffer,
+                input_processors=[
+                    HighlightIncrementalSearchProcessor(),
+                    HighlightSelectionProcessor(),
+                    self._pastes,
+                ],
+                search_buffer_control=search.control,
+                preview_search=True,
+            ),
+            height=self._height_of_line,
+            get_line_prefix=self._prefix,
+            wrap_lines=True,
+        )
+        menu = Float(
+            xcursor=True, ycursor=True, transparent=True, content=CompletionsMenu(max_height=16)
+        )
+        above = FormattedTextControl(self._above)
+        return Layout(
+            HSplit(
+                [
+                    Window(above, dont_extend_height=True, wrap_lines=False),
+                    FloatContainer(self._line, [menu]),
+                    search,
+                ]
+            ),
+            self._line,
+        )
+
+    def _begin_frame(self, app: Application[None]) -> None:
+        """Make room for what was printed, and find out what is under way."""
+        self._frames.is_held = True
+        if printed := self._all_printed():
+            app.renderer.erase()
+            app.output.write_raw(printed)
+        rows, columns = app.output.get_size()
+        line = max(self._line.preferred_height(columns, rows).preferred, 1)
+        room = max(rows - 1 - line - is_searching(), 0)
+        parts = self._under_way(room)
+        lines = [line for part in parts for line in self._console.render_lines(part, pad=False)]
+        self._lines = lines[-room:] if room else []
+
+    def _end_frame(self, _app: Application[None]) -> None:
+        self._frames.is_held = False
+        self._frames.flush()
+
+    def _above(self) -> FormattedText:
+        lines = (segment for line in self._lines for segment in [*line, Segment.line()])
+        return FormattedText([(_style(each.style), each.text) for each in lines][:-1])
+
+    def _height_of_line(self) -> Dimension:
+        rows = self._app.output.get_size().rows
+        if not self._lines and not self._buffer.text:
+            return Dimension.exact(0)
+        most = max(rows // 2, 1)
+        if self._buffer.complete_state is not None:
+            return Dimension(min=min(_ROWS_OF_A_MENU, most), max=most)
+        return Dimension(min=1, max=most)
+
+    def _prefix(self, line: int, wraps: int) -> FormattedText:
+        mark = _MARK if line == wraps == 0 else " " * len(_MARK)
+        return FormattedText([("class:typing", mark)])
+
+    # -- the keys ------------------------------------------------------------------------------
+
+    def _tell_of_key(self, _processor: object) -> None:
+        if self._typist is not None:
+            self._typist.pressed_key()
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+        is_empty = Condition(lambda: not self._buffer.text)
+        keys.add("enter", filter=~is_searching)(self._enter)
+        keys.add("escape", filter=~is_searching)(lambda _event: self._tell("stop"))
+        keys.add("c-c", filter=~is_searching)(lambda _event: self._tell("interrupt"))
+        keys.add(Keys.SIGINT)(lambda _event: self._tell("interrupt"))
+        keys.add("c-z")(lambda _event: run_in_terminal(suspend))
+        keys.add("escape", "up")(self._take_back)
+        keys.add("up", filter=is_empty)(self._take_back)
+        return keys
+
+    def _tell(self, what: str) -> None:
+        if self._typist is not None:
+            getattr(self._typist, what)()
+
+    def _enter(self, event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if is_choosing_a_file(buffer):
+            buffer.complete_state = None  # it is chosen; the prompt goes on
+            return
+        text = valid(self._pastes.expanded(buffer.text)).strip()
+        if text and self._typist is not None:
+            buffer.reset(append_to_history=True)
+            self._typist.entered(text)
+
+    def _take_back(self, event: KeyPressEvent) -> None:
+        """Take back what was said last; where nothing was, go to an earlier line."""
+        taken = self._typist.took_back() if self._typist is not None else None
+        if taken is not None:
+            self.give_back(taken)
+        else:
+            event.current_buffer.auto_up()
+
+
+class _Frames:
+    """Hands to the terminal what is drawn: all of a frame at once."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._drawn: list[str] = []
+        self.is_held = False
+
+    def __getattr__(self, name: str) -> object:
+        if name == "buffer":  # of bytes: there is none
+            raise AttributeError(name)
+        return getattr(self._terminal, name)
+
+    def output(self) -> Vt100_Output:
+        """Return what an application draws on. Where its cursor is is not asked."""
+        output = Vt100_Output.from_pty(cast("TextIO", self))
+        output.enable_cpr = False
+        return output
+
+    def write(self, text: str) -> None:
+        """Take a piece of a frame."""
+        self._drawn.append(text)
+
+    def flush(self) -> None:
+        """Write what was taken, unless the frame has not come to its end."""
+        if not self.is_held and self._drawn:
+            drawn, self._drawn = "".join(self._drawn), []
+            self._terminal.write_now(drawn)
+            self._terminal.flush()
+
+
+@cache
+def _style(style: Style | None) -> str:
+    """Return a style of rich as prompt_toolkit names it."""
+    if style is None:
+        return ""
+    words = ("bold", "dim", "italic", "underline", "reverse", "strike")
+    parts = [word for word in words if getattr(style, word)]
+    for place, colour in (("fg", style.color), ("bg", style.bgcolor)):
+        if colour is not None and not colour.is_default:
+            parts.append(f"{place}:{colour.get_truecolor().hex}")
+    return " ".join(parts)
