@@ -1,7 +1,7 @@
 """The calls of one answer: those that can be run, and those that cannot, with the reason.
 
 Models and servers ask for calls without an id, or give two calls of one answer the same id. Such a
-call is neither dropped nor run: the model is told what is wrong with it, and can ask again.
+call is neither dropped nor run: its result says what is wrong, and the model can ask again.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from domain.commands.settings import SettingCommands
 from domain.commands.turns import TurnCommands
 from domain.events import MessageAppended
 from domain.seals import NO_KEY
-from domain.text import valid, valid_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,13 +46,14 @@ class Conversation(TurnCommands, CallCommands, BranchCommands, SettingCommands):
         """Begin a conversation in the directory *cwd*."""
         self = cls.blank(conversation_id, timestamp)
         self.seals = seals
-        self._trigger_sealed(
+        self._trigger(
             events.Started,
+            with_seal=True,
             timestamp=timestamp,
             cwd=cwd,
             program=program,
             version=version,
-            metadata=valid_json(metadata or {}),
+            metadata=metadata or {},
         )
         return self
 
@@ -75,10 +75,10 @@ class Conversation(TurnCommands, CallCommands, BranchCommands, SettingCommands):
         kept = source._path_from(first_kept)
         self._append(
             events.Compacted,
-            summary=valid(summary),
+            summary=summary,
             first_kept=None,
             model=source.model,
-            usage=valid_json(usage),
+            usage=usage,
             reason="rotation",
         )
         places: dict[Version, Version] = {}

@@ -146,7 +146,7 @@ class History:
             yield entries[number]
 
     def backwards(self, leaf: Version | None) -> Iterator[Entry]:
-        """Yield the entries from *leaf* to the root; what is not taken is not read.
+        """Yield the entries from *leaf* to the root, read as they are taken.
 
         Raises:
             UnknownEntryError: *leaf* is not an entry.

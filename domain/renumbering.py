@@ -83,7 +83,7 @@ class Renumbering:
         for item in items:
             if not isinstance(item.what, Words):
                 old.fold(item.what)
-        if self._hurt_end:  # as if something had come after it: that makes a gap
+        if self._hurt_end:  # a later event makes the lost end a gap
             end = events.Archived(timestamp=old.modified_on, archived=old.archived)
             old.fold(msgspec.structs.replace(end, originator_version=old.version + 2))
         if not old.gaps:
@@ -187,7 +187,7 @@ class Renumbering:
         return new
 
     def _close(self) -> None:
-        """Say where it all is from; what was queued stays queued."""
+        """Record the source; prompts that were queued stay queued."""
         ours, theirs = self._old.queue.values(), self._old.held_back.values()
         self._add(
             events.Forked(

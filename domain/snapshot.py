@@ -22,8 +22,8 @@ class ConversationSnapshot(Event, frozen=True, kw_only=True):
     The number in the topic is that of the fold. It is counted up with each change of what the fold
     makes of recorded events, and older snapshots are no longer read.
 
-    *messages* counts those on the path to the leaf. A snapshot without a *seal* of ours is none: it
-    would say something of a log that the log does not say.
+    *messages* counts those on the path to the leaf. A snapshot without a *seal* of ours is not
+    used: it could claim what the log does not say.
     """
 
     TOPIC = "ConversationSnapshot/4"

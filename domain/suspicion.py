@@ -39,7 +39,7 @@ _OF_SOME_MEDIUM = re.compile(
     r"|文件|附件|格式错误|参数(?:错误|非法|无效)",
     re.IGNORECASE,
 )
-"""Words that name no content, and are said of media: it may be one that was never taken yet."""
+"""Words about media that name no kind: a server that never took any may mean any kind."""
 _PLACE = re.compile(
     r"messages[.\[](\d{1,9})\]?[.\[]content[.\[](\d{1,9})"
     r"(?:\]?\.(?:tool_result\.)?content[.\[](\d{1,9}))?"

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class ConversationEvents(EventStore["UUID"]):
-    """Events of conversations, over whatever recorder.
+    """Events of conversations, over any recorder.
 
-    Over logs it makes no stored event of each line on the way: that was a third of a replay.
+    Over logs, lines become events directly: stored events in between cost a third of a replay.
     """
 
     mapper: ConversationMapper
@@ -62,7 +62,7 @@ class ConversationEvents(EventStore["UUID"]):
 
 
 class Snapshots(EventStore["UUID"]):
-    """Snapshots of conversations, over whatever recorder.
+    """Snapshots of conversations, over any recorder.
 
     A snapshot that cannot be read, or was not made here, is none: a log may be brought from
     elsewhere, and a snapshot with it.

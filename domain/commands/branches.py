@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from domain import events
 from domain.commands.trigger import Commands
 from domain.errors import InvalidCommandError, UnknownEntryError
-from domain.text import valid, valid_json
+from domain.text import valid
 
 if TYPE_CHECKING:
     from domain.events import Version
@@ -64,9 +64,9 @@ class BranchCommands(Commands):
         self._append(
             events.BranchSummarized,
             left=left,
-            summary=valid(summary),
+            summary=summary,
             model=model,
-            usage=valid_json(usage),
+            usage=usage,
             asked=asked,
         )
 
@@ -102,11 +102,11 @@ class BranchCommands(Commands):
         self._trigger(
             events.Compacted,
             parent=parent,
-            summary=valid(summary),
+            summary=summary,
             first_kept=first_kept,
             tokens_before=tokens_before,
             model=model,
-            usage=valid_json(usage),
+            usage=usage,
             reason=reason,
             asked=asked,
         )

@@ -11,7 +11,6 @@ from domain.errors import InvalidCommandError, UnknownCallError
 from domain.events import MessageAppended
 from domain.messages import ToolUseBlock, tool_result_message
 from domain.seals import is_sealed
-from domain.text import valid_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -150,9 +149,9 @@ class CallCommands(Commands):
         if decision not in DECISIONS:
             raise InvalidCommandError(f"{decision!r} is no decision: {', '.join(DECISIONS)}.")
         self._require_open(call.id)
-        trigger = self._trigger_sealed if decision == "always" else self._trigger
-        trigger(
+        self._trigger(
             events.ApprovalDecided,
+            with_seal=decision == "always",
             tool_use_id=call.id,
             tool=call.name,
             decision=decision,
@@ -191,7 +190,7 @@ class CallCommands(Commands):
             events.MessageAppended,
             parent=self._place_of_result(tool_use_id),
             message=raw_json(tool_result_message(tool_use_id, content, is_error=is_error)),
-            seen=valid_json(seen or {}),
+            seen=seen or {},
         )
 
     def close_open_calls(self) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from domain import events
 from domain.fold import Fold
 from domain.seals import sealed
-from domain.text import valid, valid_json
+from domain.text import valid_json
 
 if TYPE_CHECKING:
     from domain.events import Entry, Version
@@ -23,17 +23,14 @@ class Commands(Fold):
     def _append(self, event_class: type[Entry], **body: Any) -> None:
         self._trigger(event_class, parent=self.leaf, **body)
 
-    def _trigger(self, event_class: type[events.Event], **body: Any) -> None:
-        body = {key: valid(item) if isinstance(item, str) else item for key, item in body.items()}
-        self.trigger_event(event_class, **{"timestamp": self.clock(), **body})
-
-    def _trigger_sealed(self, event_class: type[Any], **body: Any) -> None:
-        """Trigger an event with the seal that shows that it was recorded here."""
-        body = {key: valid(item) if isinstance(item, str) else item for key, item in body.items()}
-        body = {"timestamp": self.clock(), **body}
-        place = {"originator_id": self.id, "originator_version": self.version + 1}
-        seal = sealed(event_class(**place, **body), self.seals).seal
-        self.trigger_event(event_class, **body, seal=seal)
+    def _trigger(self, event_class: type[Any], *, with_seal: bool = False, **body: Any) -> None:
+        """Trigger an event, now, all text in it made valid; a seal shows that it is from here."""
+        texts = {k: valid_json(item) for k, item in body.items() if isinstance(item, str | dict)}
+        body = {"timestamp": self.clock(), **body, **texts}
+        if with_seal:
+            place = {"originator_id": self.id, "originator_version": self.version + 1}
+            body["seal"] = sealed(event_class(**place, **body), self.seals).seal
+        self.trigger_event(event_class, **body)
 
     def _require_entry(self, target: Version | None) -> None:
         if target is not None:

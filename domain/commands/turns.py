@@ -55,14 +55,14 @@ class TurnCommands(Commands):
         content = [_recordable(raw) for raw in content]
         self._require_entry(answers)
         has_calls = any(raw.get("type") == "tool_use" for raw in content)
-        trigger = self._trigger_sealed if has_calls else self._trigger
-        trigger(
+        self._trigger(
             events.MessageAppended,
+            with_seal=has_calls,
             parent=self.leaf if answers is None else answers,
             message=raw_json({"role": "assistant", "content": content}),
             model=self.model if model is None else model,
             stop_reason=stop_reason,
-            usage=valid_json(usage),
+            usage=usage,
             response_id=response_id,
             duration=duration,
             request_digest=request_digest,
@@ -72,7 +72,7 @@ class TurnCommands(Commands):
 
     def append_note(self, kind: str, content: str, *, visible: bool) -> None:
         """Append something that is no message; *visible* says whether the model sees it."""
-        self._append(events.NoteAppended, kind=valid(kind), content=valid(content), visible=visible)
+        self._append(events.NoteAppended, kind=kind, content=content, visible=visible)
 
     def end_turn(
         self,
@@ -89,8 +89,8 @@ class TurnCommands(Commands):
             events.TurnEnded,
             outcome=outcome,
             error=error,
-            spent=valid_json(spent or {}),
-            lost=valid_json(lost or {}),
+            spent=spent or {},
+            lost=lost or {},
         )
 
     # -- prompts that wait -----------------------------------------------------------------------
@@ -114,7 +114,7 @@ class TurnCommands(Commands):
         """Keep what was typed while a turn runs."""
         if not text.strip():
             raise InvalidCommandError("A prompt needs some text.")
-        self._trigger_sealed(events.PromptQueued, text=valid(text))
+        self._trigger(events.PromptQueued, text=text, with_seal=True)
 
     def deliver_prompts(self, attachments: Mapping[Version, Sequence[JsonObject]]) -> None:
         """Append the queued prompts, in order, as what the user says.

@@ -113,7 +113,7 @@ def _tools(definitions: Sequence[JsonObject]) -> list[JsonObject]:
 def live_entries(conversation: Conversation, leaf: Version | None) -> list[Entry]:
     """Return the newest compaction on the path to *leaf*, what it kept, and what came after.
 
-    Without a compaction that is the whole path. Nothing older than what is returned is looked at.
+    Without a compaction that is the whole path. Nothing older is read.
 
     Raises:
         UnknownEntryError: *leaf* is not an entry.
@@ -122,7 +122,7 @@ def live_entries(conversation: Conversation, leaf: Version | None) -> list[Entry
 
 
 def live_backwards(conversation: Conversation, leaf: Version | None) -> Iterator[Entry]:
-    """Yield the `live_entries` from the last to the first; what is not taken is not looked at.
+    """Yield the `live_entries` from the last to the first, read as they are taken.
 
     Raises:
         UnknownEntryError: *leaf* is not an entry.

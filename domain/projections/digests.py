@@ -1,8 +1,8 @@
 """The digests of a conversation's requests, each computed from what the one before left.
 
 A request of 3,000 messages is projected and hashed in full once; the next one of the same branch
-costs what it adds. Whatever is unusual (another branch, another model, a compaction, news of an
-old call) starts over. The answer is always that of ``digest(context(conversation, leaf))``.
+costs what it adds. Anything unusual (another branch, another model, a compaction, news of an old
+call) starts over. The answer is always that of ``digest(context(conversation, leaf))``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Digests:
         self._hash = sha256()
 
     def _facts_now(self) -> tuple[object, ...]:
-        """Return the facts on which what is hashed already depends."""
+        """Return the facts that the messages hashed so far depend on."""
         conversation = self.conversation
         said = conversation.known_limits, len(conversation.withheld)
         return conversation.model, conversation.max_tokens, conversation.caching, *said
@@ -78,7 +78,7 @@ class Digests:
         return None if any(isinstance(entry, Compacted) for entry in added) else added
 
     def _knows_more(self) -> bool:
-        """Whether something else is known now of a call whose answer is hashed already."""
+        """Whether the known outcome of a call has changed since its answer was hashed."""
         outcome_of = self.conversation.outcome_of
         return any(known != outcome_of(a, asked_at=v) for a, v, known in self._builder.presumed)
 

@@ -1,8 +1,8 @@
 """Images and documents in a request: what the API takes of them, as arithmetic.
 
-The limits are published, so nothing has to be refused to be known: what is beyond them is replaced
-by a line that says so. Where it is all of them together that are too many, the oldest go, half of
-them at a time: then the API's cache has to begin again for one request in dozens, not for each.
+The limits are published, so no refusal is needed to know them. A medium beyond them is replaced by
+a line that says so. If all media together are too many, the oldest half is left out at once: then
+the API's cache has to begin again for one request in dozens, not for each.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Media:
     """Places the media of a request by a plan, and finds out which plan it should have been.
 
     Attributes:
-        plan: The right one for what was placed so far, whichever it was placed by.
+        plan: The plan that fits the media placed so far; they may have been placed by another.
     """
 
     def __init__(self, begun_with: Plan) -> None:
@@ -76,7 +76,7 @@ class Media:
     def placed(self, raw: JsonObject, *, is_withheld: bool) -> JsonObject | None:
         """Return the image or document *raw* as it is sent: itself, or a text in its place.
 
-        None for what is neither, in any shape that the API knows.
+        None for a block that is neither in a shape that the API knows.
         """
         medium = _medium(raw["type"], raw.get("source"))
         if medium is None:

@@ -64,7 +64,7 @@ class MessageBuilder:
     def _add(self, part: Part) -> None:
         if part.role == "assistant":
             if part.blocks:
-                # Two answers in a row, and nothing lost: the second was asked for like this.
+                # Between two answers in a row, the request of the second had this user message.
                 self._end_user_message(otherwise=LOST if part.follows_loss else CONTINUE)
                 self._begin_assistant_message(part)
             return

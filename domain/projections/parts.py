@@ -148,7 +148,7 @@ def _of_assistant(raw: JsonObject, fault: str | None, *, same_model: bool) -> Js
 def call_block(raw: JsonObject, sent_as: str) -> JsonObject:
     """Return a call in the one shape that the API takes, whatever is wrong with it.
 
-    That it cannot be run, the model is told in its result.
+    Its result tells the model that it cannot be run.
     """
     call, name = of_call(_plain(raw)), raw.get("name")
     if raw.get("id") != sent_as:

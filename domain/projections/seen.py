@@ -1,7 +1,7 @@
 """The files that the model knows whole, as the context tells them: a path in, digests out.
 
-A file may only be replaced as the model knows it (case R12). What a compaction left out of the
-context is not known any more; what another branch has read never was.
+A file may only be replaced as the model knows it (case R12). A file that was read before a
+compaction, or on another branch, is not known.
 """
 
 from __future__ import annotations

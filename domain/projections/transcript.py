@@ -51,8 +51,8 @@ def transcript(conversation: Conversation, leaf: Version | None) -> tuple[Item, 
 def recent(conversation: Conversation, count: int) -> tuple[tuple[Item, ...], int]:
     """Return about the last *count* items before the leaf, and how many messages came before.
 
-    They never begin with the result of a call that is left out (case A10). What is left out is not
-    looked at.
+    They never begin with the result of a call that is left out (case A10). Older entries are not
+    read.
     """
     pieces: list[list[Item]] = []
     found = messages = 0

@@ -29,8 +29,8 @@ def fork(
 ) -> None:
     """Create the log *new*: the bytes of *source* up to a version, then the *extra* events.
 
-    The source is only read, and without a lock: what is copied was appended long before, or is
-    whole. Damaged bytes are copied as they are.
+    The source is only read, and without a lock: the lines that are copied are whole already.
+    Damaged bytes are copied as they are.
 
     Raises:
         LogMissingError: There is no *source*.

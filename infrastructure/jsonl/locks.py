@@ -115,9 +115,9 @@ def _sign(fd: int, program: str) -> None:
 
 
 def _say(fd: int, data: bytes) -> None:
-    """Put *data* in place of what a lease says: a hint, which may fail.
+    """Write *data* as the text of a lease: a hint, which may fail.
 
-    A file that has another name, too, is somebody's: it is locked, and nothing is written to it.
+    A file with a second name may belong to another program: it is locked, but not written to.
     """
     with contextlib.suppress(OSError):
         if disk.stat_fd(fd).st_nlink == 1:

@@ -166,7 +166,7 @@ class Reader:
             self._number += 1 if self._number else 0
 
     def _note(self, line: Line) -> None:
-        """Keep track of what would make *line* more than the next one of a plain log."""
+        """Note whether *line* is anything but the next one of a plain log."""
         if self._previous is not None and line.version != self._previous + 1:
             self._clean = False
         if line.batch is not None:
@@ -317,9 +317,8 @@ def _committed(
 ) -> bool:
     """Whether a save of which lines are missing was one: something was saved after it.
 
-    A following line within its versions is a line of it whose mark was hit, or one that stands
-    there twice, unless it says another thing than the line of that version: then they were used
-    again.
+    A following line within its versions is a line of it with a damaged mark, or a copy. If it
+    differs from the line of that version, the versions were used again by a later save.
     """
     for line in following:
         if line.base is not None:

@@ -2,9 +2,9 @@
 
 The versions rise through the file, so it is its own index: a version is found by binary search
 over byte offsets, the last events by reading backwards. Whenever that meets anything out of the
-ordinary, the whole file is read instead: the answer does not depend on the way it was found. Only
-where another history with the same versions was written into the file, which nothing but a hand
-does, a part of it may be read where the whole would tell that the other one is longer.
+ordinary, the whole file is read instead: the answer does not depend on the way it was found. There
+is one exception: if a hand wrote another history with the same versions into the file, reading a
+part may not tell that the other one is longer.
 """
 
 from __future__ import annotations

@@ -135,8 +135,7 @@ def anchor_of(log: LogReader, version: int) -> Anchor | None:
 def holds(log: LogReader, anchor: Anchor | None) -> bool:
     """Whether the line of *anchor* stands in *log* where it stood, in the same file.
 
-    A file that did not grow must not have been written either: then somebody changed what is
-    before it.
+    A file that has been written, but has not grown, was changed before the anchor.
     """
     if anchor is None:
         return False

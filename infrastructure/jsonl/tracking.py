@@ -116,7 +116,7 @@ class TrackingLog:
                     disk.truncate(fd, size)
                 self.close()
                 raise
-            with contextlib.suppress(StoreError):  # the event itself says so
+            with contextlib.suppress(StoreError):  # the mark of the event says so already
                 self._write(fd, position, sync=False)
         except OSError as error:
             self.close()
