@@ -8,7 +8,7 @@ A key means the same wherever it stands: `KEYS` says what, and what is special i
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -50,10 +50,38 @@ OUTPUTS = {
 }
 """What a line of ``leftfold COMMAND --json`` can be."""
 
+
+class Order(msgspec.Struct, frozen=True, tag_field="type"):
+    """A line that is read; its `type` says what is to be done. Other keys are passed over."""
+
+
+class Prompt(Order, frozen=True, tag="prompt"):
+    """Begin a turn; while one runs, queue the prompt."""
+
+    text: str
+
+
+class Interrupt(Order, frozen=True, tag="interrupt"):
+    """Stop the running turn."""
+
+
+class Approve(Order, frozen=True, tag="approve"):
+    """Answer an `approval_needed`."""
+
+    tool_use_id: str
+    decision: Literal["yes", "always", "no"]
+    reason: str | None = None
+    command: bool | None = None
+
+
+class Quit(Order, frozen=True, tag="quit"):
+    """Stop the running turn, and end."""
+
+
 STREAMS = {
     "result": (happenings.Result,),
-    "stream-json": happenings.PRINTED,
-    "input": happenings.READ,
+    "stream-json": tuple(happenings.Happening.__subclasses__()),
+    "input": (Prompt, Interrupt, Approve, Quit),
 }
 """What ``-p --output json`` prints, a line of ``stream-json``, and a line of its input."""
 

@@ -1,4 +1,4 @@
-"""The lines of ``--output json``, ``--output stream-json`` and ``--input stream-json``, as types.
+"""The lines of ``--output json`` and ``--output stream-json``, as types.
 
 What is printed comes from these, and so do the schemas; docs/scripting.md tells the story.
 """
@@ -67,19 +67,6 @@ class ToolResult(Happening, frozen=True, tag="tool_result"):
     is_error: bool
 
 
-class Result(Happening, frozen=True, tag="result"):
-    """What came of a turn, or of a run that failed before there was one; the last line of it."""
-
-    id: UUID | None
-    version: Version | None
-    outcome: Literal["done", "interrupted", "failed"]
-    text: str
-    stop_reason: str | None
-    usage: dict[str, int]
-    error: Problem | msgspec.UnsetType = msgspec.UNSET
-    damage: Damage | msgspec.UnsetType = msgspec.UNSET
-
-
 class ApprovalNeeded(Happening, frozen=True, tag="approval_needed"):
     """The turn waits for an `approve`."""
 
@@ -103,44 +90,14 @@ class Complaint(Happening, frozen=True, tag="error"):
     message: str
 
 
-class Order(msgspec.Struct, frozen=True, tag_field="type"):
-    """A line that is read; its `type` says what is to be done. Other keys are passed over."""
+class Result(Happening, frozen=True, tag="result"):
+    """What came of a turn, or of a run that failed before there was one; the last line of it."""
 
-
-class Prompt(Order, frozen=True, tag="prompt"):
-    """Begin a turn; while one runs, queue the prompt."""
-
+    id: UUID | None
+    version: Version | None
+    outcome: Literal["done", "interrupted", "failed"]
     text: str
-
-
-class Interrupt(Order, frozen=True, tag="interrupt"):
-    """Stop the running turn."""
-
-
-class Approve(Order, frozen=True, tag="approve"):
-    """Answer an `approval_needed`."""
-
-    tool_use_id: str
-    decision: Literal["yes", "always", "no"]
-    reason: str | None = None
-    command: bool | None = None
-
-
-class Quit(Order, frozen=True, tag="quit"):
-    """Stop the running turn, and end."""
-
-
-PRINTED = (
-    Began,
-    Streamed,
-    Compacting,
-    Compacted,
-    ToolStarted,
-    ToolPrinted,
-    ToolResult,
-    ApprovalNeeded,
-    Queued,
-    Complaint,
-    Result,
-)
-READ = (Prompt, Interrupt, Approve, Quit)
+    stop_reason: str | None
+    usage: dict[str, int]
+    error: Problem | msgspec.UnsetType = msgspec.UNSET
+    damage: Damage | msgspec.UnsetType = msgspec.UNSET
