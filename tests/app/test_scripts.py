@@ -130,6 +130,12 @@ def test_always_can_mean_this_command_alone(tmp_path):
         ('{"type": "interrupt"}', "no turn is running"),
         ('{"type": "approve", "tool_use_id": "x"}', "no approval of 'x' is needed"),
         ('{"type": "approve", "tool_use_id": []}', "no approval of [] is needed"),
+        ('{"type": "prompt", "text": "a", "text": "b"}', "a key stands there twice in one object"),
+        (
+            '{"type": "approve", "tool_use_id": "x", "decision": "no", "decision": "yes"}',
+            "a key stands there twice in one object",
+        ),
+        ('{"type": "prompt", "text": "a", "x": NaN}', "this is no JSON: NaN is no number"),
         ("x" * (LONGEST + 10), "this line is longer than 67,108,864 bytes"),
     ],
 )

@@ -22,3 +22,13 @@ def test_a_refusal_may_name_any_place_in_any_words(words):
     meant = suspects(talk, request, words)
     assert meant is None or set(meant.entries) <= set(talk.entries)
     assert suspected_entry(talk, request, words) in {None, *talk.entries}
+
+
+def test_of_thinking_all_is_meant_because_signatures_hang_together():
+    talk = b.conversation(
+        b.model(), b.user("go"), b.assistant(b.thinking("one", "a"), b.tool_use("t")), b.result("t"),
+        b.assistant(b.thinking("two", "b"), "Hm."), b.user("and?"),
+    )  # fmt: skip
+    words = "messages.1.content.0: Invalid `signature` in `thinking` block"
+
+    assert suspects(talk, context(talk, talk.leaf), words) == ((3, 5), ("thinking",))
