@@ -67,7 +67,7 @@ def total(conversation: Conversation, *, since: Version = 1) -> JsonObject:
     """Return the tokens, by kind, of all entries from version *since* on."""
     spent: JsonObject = {}
     for entry in conversation.since(since):
-        spent = added(spent, _usage(entry))
+        spent = added(spent, _answer(entry)[1])
     return spent
 
 
@@ -84,10 +84,10 @@ def usage_of(entries: Iterable[Entry], cost: Cost, *, lost: Iterable[JsonObject]
     unpriced = False
     seconds, answers, calls, failed = 0.0, 0, 0, 0
     for entry in entries:
-        spent = _usage(entry)
+        model, spent = _answer(entry)
         if spent:
             tokens = added(tokens, spent)
-            price = cost(_model(entry), spent)
+            price = cost(model, spent)
             unpriced |= price is None
             dollars = price if dollars is None else dollars + (price or 0)
         if isinstance(entry, MessageAppended):
@@ -106,33 +106,26 @@ def by_model(entries: Iterable[Entry], cost: Cost) -> dict[str, Usage]:
     groups: dict[str, list[Entry]] = {}
     callers: dict[object, str] = {}
     for entry in entries:
-        model = _model(entry) or "unknown"
+        model, spent = _answer(entry)
         if isinstance(entry, MessageAppended):
             said = entry.content
             if said.role == "assistant":
-                callers |= {call["id"]: model for call in said.tool_uses}
+                callers |= {call["id"]: model or "unknown" for call in said.tool_uses}
             else:
                 ids = (result.get("tool_use_id") for result in said.tool_results)
                 asked = next((callers[each] for each in ids if each in callers), None)
                 if asked is not None:
                     groups[asked].append(entry)
                 continue
-        if _usage(entry) or isinstance(entry, MessageAppended):
-            groups.setdefault(model, []).append(entry)
+        if spent or isinstance(entry, MessageAppended):
+            groups.setdefault(model or "unknown", []).append(entry)
     return {model: usage_of(group, cost) for model, group in groups.items()}
 
 
-def _usage(entry: Entry) -> JsonObject | None:
+def _answer(entry: Entry) -> tuple[str | None, JsonObject | None]:
+    """Return the model that was asked for *entry*, and what that used."""
     match entry:
         case MessageAppended() | Compacted() | BranchSummarized():
-            return entry.usage
+            return entry.model, entry.usage
         case _:
-            return None
-
-
-def _model(entry: Entry) -> str | None:
-    match entry:
-        case MessageAppended() | Compacted() | BranchSummarized():
-            return entry.model
-        case _:
-            return None
+            return None, None

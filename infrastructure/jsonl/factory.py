@@ -14,7 +14,7 @@ As with every name of the library, ``<APPLICATION NAME>_<NAME>`` comes first.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from eventsourcing.persistence import InfrastructureFactory
 from eventsourcing.utils import resolve_topic
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
         ProcessRecorder,
     )
     from eventsourcing.utils import Environment, EnvType
+
+Recorder = TypeVar("Recorder")
 
 _DURABILITIES: Final = {"fsync": True, "os": False}
 
@@ -67,31 +69,26 @@ class JSONLFactory(InfrastructureFactory[JSONLTrackingRecorder]):
     def application_recorder(self) -> ApplicationRecorder:
         """Return a recorder of events in one order."""
         topic = self.env.get(self.APPLICATION_RECORDER_TOPIC)
-        cls: type[JSONLApplicationRecorder] = (
-            resolve_topic(topic) if topic else self.application_recorder_class
-        )
-        assert issubclass(cls, JSONLApplicationRecorder)
-        return cls(self.store)
+        return self._class(topic, self.application_recorder_class)(self.store)
 
     def tracking_recorder(
         self, tracking_recorder_class: type[JSONLTrackingRecorder] | None = None
     ) -> JSONLTrackingRecorder:
         """Return a recorder of positions."""
-        cls = tracking_recorder_class
-        if cls is None:
-            topic = self.env.get(self.TRACKING_RECORDER_TOPIC)
-            cls = resolve_topic(topic) if topic else self.tracking_recorder_class
-        assert issubclass(cls, JSONLTrackingRecorder)
-        return cls(self.store)
+        topic = None if tracking_recorder_class else self.env.get(self.TRACKING_RECORDER_TOPIC)
+        default = tracking_recorder_class or self.tracking_recorder_class
+        return self._class(topic, default)(self.store)
 
     def process_recorder(self) -> ProcessRecorder:
         """Return a recorder of events with positions."""
         topic = self.env.get(self.PROCESS_RECORDER_TOPIC)
-        cls: type[JSONLProcessRecorder] = (
-            resolve_topic(topic) if topic else self.process_recorder_class
-        )
-        assert issubclass(cls, JSONLProcessRecorder)
-        return cls(self.store)
+        return self._class(topic, self.process_recorder_class)(self.store)
+
+    def _class(self, topic: str | None, default: type[Recorder]) -> type[Recorder]:
+        """Return the class that *topic* names, a subclass of ours; ours, for none."""
+        cls = resolve_topic(topic) if topic else default
+        assert issubclass(cls, default)
+        return cls
 
     def close(self) -> None:
         """Close the files of the store."""

@@ -76,7 +76,7 @@ class JSONLApplicationRecorder(JSONLAggregateRecorder, ApplicationRecorder):
     def insert_events(  # noqa: D102
         self, stored_events: Sequence[StoredEvent], **kwargs: Any
     ) -> Sequence[int] | None:
-        return self.store.insert_and_number(stored_events, kwargs.get("tracking"))
+        return self.store.insert(stored_events, kwargs.get("tracking"), number=True)
 
     def select_notifications(  # noqa: D102
         self,

@@ -147,30 +147,28 @@ class Store:
 
     # -- saving ----------------------------------------------------------------------------------
 
-    def insert(self, events: Sequence[StoredEvent], tracking: Tracking | None = None) -> None:
+    def insert(
+        self,
+        events: Sequence[StoredEvent],
+        tracking: Tracking | None = None,
+        *,
+        number: bool = False,
+    ) -> list[int]:
         """Save *events*, of one conversation or several: all or nothing.
+
+        Returns:
+            Their notification ids, if they are to be numbered. Nothing if their order could not be
+            written down: the next reader makes that good.
 
         Raises:
             IntegrityError: A version, or the tracking position, is not new; nothing was written.
             WriteError: Nothing of it was kept.
         """
         with self.lock:
-            self._save(events, tracking, number=False)
-            self.announce()
-
-    def insert_and_number(
-        self, events: Sequence[StoredEvent], tracking: Tracking | None = None
-    ) -> list[int]:
-        """Save *events* as `insert` does, and return their notification ids.
-
-        The answer is empty if the events were saved but their order could not be written down; that
-        is made good by the next reader.
-        """
-        with self.lock:
-            if not self.notifications.is_ready:
+            if number and not self.notifications.is_ready:
                 with contextlib.suppress(StoreError):  # derived: no reason not to save
                     self.notifications.catch_up()
-            numbers = self._save(events, tracking, number=True)
+            numbers = self._save(events, tracking, number=number)
             self.announce()
         return numbers
 
