@@ -15,6 +15,7 @@ from app.view.plain import one_line
 from app.view.transcript import ATTACHED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from domain.messages import JsonObject
@@ -30,6 +31,33 @@ class Attachment(NamedTuple):
     path: str
     blocks: list[JsonObject]
     problem: str = ""
+
+
+class Attachments:
+    """Attaches the files that prompts mention, and says by *say* what became of each.
+
+    *cwd* returns where they are now.
+    """
+
+    def __init__(self, cwd: Callable[[], Path], say: Callable[[str, str], None]) -> None:
+        self._cwd, self._say = cwd, say
+        self._unsaid: dict[str, list[tuple[str, str]]] = {}  # by the queued prompt
+
+    async def of(self, prompt: str) -> list[JsonObject]:
+        """Return the blocks of the files that *prompt* mentions."""
+        blocks, self._unsaid[prompt] = await attached(prompt, self._cwd())
+        self.say_of(prompt)
+        return blocks
+
+    async def of_queued(self, prompt: str) -> list[JsonObject]:
+        """Return the same for a queued prompt: what became of its files is said below it."""
+        blocks, self._unsaid[prompt] = await attached(prompt, self._cwd())
+        return blocks
+
+    def say_of(self, prompt: str) -> None:
+        """Say what became of the files of *prompt*, once."""
+        for line, style in self._unsaid.pop(prompt, ()):
+            self._say(line, style)
 
 
 async def attachments(prompt: str, cwd: Path) -> list[Attachment]:
