@@ -6,6 +6,7 @@ gaps, entries whose parent is lost, a first event that is not `Started`.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
@@ -106,10 +107,7 @@ class Fold(History, BaseAggregate[UUID]):
             originator_version=self.version,
             timestamp=self.modified_on,
             created_on=self.created_on,
-            labels=self.labels,
             queued=list(self.queued.values()),
-            allowed=self.allowed,
-            limits=self.limits,
             withheld=sorted(self.withheld),
             messages=self.message_count(),
             leaf=self.leaf,
@@ -124,11 +122,9 @@ class Fold(History, BaseAggregate[UUID]):
         self._version = self.restored_from = snapshot.originator_version
         self._modified_on = snapshot.timestamp
         for fact in FACTS:
-            setattr(self, fact, getattr(snapshot, fact))
-        self.labels = dict(snapshot.labels)
+            setattr(self, fact, copy(getattr(snapshot, fact)))
         self.queued = {event.originator_version: event for event in snapshot.queued}
-        self.allowed = list(snapshot.allowed)
-        self.limits, self.withheld = dict(snapshot.limits), set(snapshot.withheld)
+        self.withheld = set(snapshot.withheld)
         begins, messages = self._version + 1, snapshot.messages
         History.__init__(self, load, begins=begins, leaf=snapshot.leaf, messages=messages)
         return self

@@ -51,6 +51,6 @@ class ConversationSnapshot(Event, frozen=True, kw_only=True):
 
 FACTS = (
     "cwd", "cwd_seal", "name", "archived", "model", "max_tokens", "caching", "thinking_level",
-    "instructions", "origin", "last_turn",
+    "instructions", "origin", "last_turn", "labels", "allowed", "limits",
 )  # fmt: skip
-"""The fields that a snapshot and a conversation have alike, with values that never change."""
+"""The fields that a snapshot and a conversation have alike."""

@@ -44,9 +44,8 @@ class CallCommands(Commands):
 
     def has_own_calls(self) -> bool:
         """Whether the newest answer, with its calls, was recorded here."""
-        asked_at, _ = self._newest_calls(self.leaf)
-        entry = self._tree.entries.get(asked_at)
-        return isinstance(entry, MessageAppended) and is_sealed(entry, self.seals)
+        answer = self._newest_answer(self.leaf)
+        return answer is not None and is_sealed(answer, self.seals)
 
     def _newest_calls(self, leaf: Version | None) -> tuple[Version, tuple[ToolUseBlock, ...]]:
         """Return the newest assistant message on the path to *leaf*, and its unanswered calls."""
@@ -71,9 +70,8 @@ class CallCommands(Commands):
 
     def was_started(self, call: ToolUseBlock) -> bool:
         """Whether an open call of the newest assistant message has begun to run."""
-        return (
-            self.outcome_of(call.id, asked_at=self._newest_calls(self.leaf)[0]) == OUTCOME_UNKNOWN
-        )
+        asked_at, _ = self._newest_calls(self.leaf)
+        return self.outcome_of(call.id, asked_at=asked_at) == OUTCOME_UNKNOWN
 
     def outcome_of(self, tool_use_id: str, *, asked_at: Version) -> str:
         """Say what is known of a call without a result that the entry *asked_at* asked for.

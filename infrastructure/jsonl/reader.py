@@ -203,13 +203,6 @@ class Reader:
         return pieces[1:]
 
 
-def scan(data: bytes, *, offset: int = 0, previous: int | None = None) -> Scan:
-    """Return what is believed of *data*, which starts at *offset*, after version *previous*."""
-    reader = Reader(offset=offset, previous=previous)
-    reader.feed(data)
-    return reader.finish()
-
-
 def settle(items: Sequence[Line | Damage], *, unruly: bool) -> Scan:
     """Decide which lines are believed, from everything that was found, in file order."""
     kept, dropped, unfinished = _whole_batches(items)

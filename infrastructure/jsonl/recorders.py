@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from eventsourcing.persistence import (
     AggregateRecorder,
@@ -21,7 +22,6 @@ from infrastructure.jsonl.subscription import JSONLSubscription
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from threading import Event
-    from uuid import UUID
 
     from infrastructure.jsonl.line import Line
 
@@ -92,11 +92,10 @@ class JSONLApplicationRecorder(JSONLAggregateRecorder, ApplicationRecorder):
         if limit < 1:
             return found
         with self.store.lock:
-            for number, conversation, line in self.store.notified(first, stop):
+            for number, record, line in self.store.notifications.select(first, stop):
                 if not topics or line.topic in topics:
-                    found.append(
-                        Notification(conversation, line.version, line.topic, line.state, number)
-                    )
+                    of = UUID(bytes=record.conversation)
+                    found.append(Notification(of, line.version, line.topic, line.state, number))
                     if len(found) == limit:
                         break
         return found

@@ -184,11 +184,6 @@ class Store:
                 self.notifications.catch_up()
             return self.notifications.known_count != known or self.notifications.file.has_changed()
 
-    def notified(self, start: int, stop: int | None) -> Iterator[tuple[int, UUID, Line]]:
-        """Yield notification id, conversation and line from *start* to *stop*."""
-        for number, record, line in self.notifications.select(start, stop):
-            yield number, UUID(bytes=record.conversation), line
-
     def announce(self) -> None:
         """Wake who listens: something was saved."""
         for listener in tuple(self.listeners):

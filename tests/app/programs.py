@@ -20,9 +20,9 @@ from uuid import UUID
 
 import pexpect
 
-from infrastructure.jsonl.reader import scan
 from tests.app import warm
 from tests.conftest import OURS
+from tests.scanning import scan
 
 ROOT = Path(__file__).parents[2]
 MAIN = ROOT / "app" / "main.py"

@@ -15,7 +15,6 @@ from domain.calls import NEVER_STARTED, OUTCOME_UNKNOWN
 from domain.conversation import Conversation
 from domain.projections.context import context
 from domain.projections.transcript import transcript
-from infrastructure.jsonl.reader import scan
 from infrastructure.tools.output import ToolOutput
 from infrastructure.tools.toolbox import Toolbox
 from tests import builders as b
@@ -23,6 +22,7 @@ from tests.api_rules import violations
 from tests.app.doubles import Desk
 from tests.app.programs import events, results
 from tests.levels import examples
+from tests.scanning import scan
 from tests.server import ScriptedServer, call, reply
 
 CALLS = ("a", "b", "c", "d")

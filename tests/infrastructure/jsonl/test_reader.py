@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from infrastructure.jsonl import line as lines_
 from infrastructure.jsonl import reader
-from infrastructure.jsonl.reader import scan
+from tests.scanning import scan
 
 HEADER = lines_.encode_header("id", "now")
 
