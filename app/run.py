@@ -1,19 +1,15 @@
-"""Talking: the REPL, or one turn with ``-p``, in a new, resumed or forked conversation."""
+"""Who works in the conversation: a person in the REPL, ``-p`` for one turn, or a program."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import select
-import stat
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from msgspec import UNSET
 
-from app import bootstrap, missing_directory, references, standard_input
+from app import bootstrap, missing_directory, standard_input, which_conversation
 from app.approvers import AllowAll
 from app.errors import DONE, NoCredentialsError, UsageError
 from app.i18n import _
@@ -38,13 +34,22 @@ if TYPE_CHECKING:
     from app.outputs import Damage
     from app.settings import Settings
 
-_SECONDS_OF_SILENCE = 2.0
-
 _OPTION = re.compile(r"-[A-Za-z]|--[A-Za-z][\w-]*(=.*)?", re.DOTALL)
 """What is an option, not a prompt, even where we have none of that name."""
 
-CHOOSE = "?"
-"""The ID that means: show what there is, and let the person choose."""
+
+class Work(NamedTuple):
+    """What is to be done: a turn with *text*, what a program says, or what a person types."""
+
+    text: str | None
+    output: str
+    is_driven: bool
+    first: str | None
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a person types, and may be asked."""
+        return self.text is None and not self.is_driven
 
 
 def run(
@@ -70,8 +75,8 @@ def run(
         raise UsageError(_("-p and --input stream-json exclude one another"))
     chosen = run_settings(**flags)
     colours.choose(chosen.theme)
-    text = None if prompt is None else _prompt(prompt)
-    interactive = text is None and not is_driven and is_typed_at()
+    work = Work(None if prompt is None else _prompt(prompt), output, is_driven, first)
+    interactive = work.is_asked and is_typed_at()
     if first is not None:
         _check_first(first, interactive=interactive)
     if is_new_store(chosen.store):
@@ -80,7 +85,9 @@ def run(
     if bootstrap.is_offline(chosen) and not chosen.offline and not interactive:
         raise NoCredentialsError
     with bootstrap.conversations(chosen) as conversations:
-        earlier = _earlier(conversations, chosen, go_on=go_on, resume=resume, fork_of=fork_of)
+        earlier = which_conversation.earlier(
+            conversations, chosen, go_on=go_on, resume=resume, fork_of=fork_of
+        )
         if earlier is not None:
             gone = missing_directory.check(conversations, earlier, chosen, is_asked=interactive)
             match missing_directory.ask(gone, chosen.cwd) if gone else "here":
@@ -88,10 +95,7 @@ def run(
                     earlier = conversations.fork(earlier)
                 case "cancel":
                     return DONE
-        conversation = _talk(
-            conversations, chosen, earlier, text, output, is_driven=is_driven, first=first
-        )
-        return asyncio.run(conversation)
+        return asyncio.run(_done(work, chosen, conversations, earlier))
 
 
 def _check_first(first: str, *, interactive: bool) -> None:
@@ -119,60 +123,40 @@ def _prompt(given: str) -> str:
                 option=given
             )
         )
-    parts = [_piped(), "" if given == "-" else given]
+    parts = [standard_input.piped(), "" if given == "-" else given]
     text = "\n\n".join(part for part in parts if part.strip())
     if not text:
         raise UsageError(_("-p needs a prompt with some text in it"))
     return text
 
 
-def _piped() -> str:
-    """Return what stands in a pipe or a file at standard input.
-
-    A pipe that stays open, which a parent may have left to us, is waited for, but not in silence.
-    """
-    kind = os.fstat(sys.stdin.fileno()).st_mode
-    if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind) or stat.S_ISSOCK(kind)):
-        return ""  # a terminal, /dev/null
-    if not select.select([sys.stdin], [], [], _SECONDS_OF_SILENCE)[0]:
-        said = _("leftfold: waiting for the end of standard input; use </dev/null if none comes")
-        click.echo(said, err=True)
-    return standard_input.whole()
-
-
-async def _talk(
-    conversations: Conversations,
-    chosen: Settings,
-    earlier: UUID | None,
-    text: str | None,
-    output: str,
-    *,
-    is_driven: bool,
-    first: str | None,
+async def _done(
+    work: Work, chosen: Settings, conversations: Conversations, earlier: UUID | None
 ) -> int:
+    """Do the work in the *earlier* conversation, or in a new one; return the exit code."""
     async with bootstrap.model(chosen) as model:
         factory = bootstrap.AgentFactory(chosen, conversations, model)
         try:
             open_conversation = factory.start(earlier)
         except LeaseHeldError as held:
-            instead = _instead(
-                conversations, held, earlier, is_asked=text is None and not is_driven
+            assert earlier is not None
+            instead = which_conversation.instead_of(
+                earlier, conversations, held, is_asked=work.is_asked
             )
             if instead is None:
                 return DONE
             open_conversation = factory.start(instead)
-        is_asked = text is None and not is_driven
-        if not is_asked:  # the banner says it to a person
+        if not work.is_asked:  # the banner says it to a person
             _say_left_out(factory, open_conversation)
         if not open_conversation.conversation.pending_events:
-            _tell_held_back(open_conversation, chosen.cwd, is_asked=is_asked)
-        if text is not None:
-            return await _one_turn(factory, open_conversation, text, output)
-        if is_driven:
+            _tell_held_back(open_conversation, chosen.cwd, is_asked=work.is_asked)
+        if work.text is not None:
+            return await _one_turn(factory, open_conversation, work.text, work.output)
+        if work.is_driven:
             return await _driven(factory, open_conversation)
         from app.repl import opening  # noqa: PLC0415 - the prompt is not for -p
 
-        return await opening.run(factory, open_conversation, first)
+        return await opening.run(factory, open_conversation, work.first)
 
 
 async def _one_turn(
@@ -245,94 +229,3 @@ def _tell_held_back(open_conversation: OpenConversation, cwd: str, *, is_asked: 
         ask_about_queue(open_conversation)
     elif not is_asked:
         say_held_back(open_conversation.conversation, cwd)
-
-
-def _instead(
-    conversations: Conversations, held: LeaseHeldError, wanted: UUID | None, *, is_asked: bool
-) -> UUID | None:
-    """Say who has the conversation open, and offer a copy, or a look; None to leave it at that.
-
-    Raises:
-        LeaseHeldError: nobody can be asked.
-    """
-    assert wanted is not None
-    if not is_asked or not is_typed_at():
-        click.echo(
-            _("leftfold: to go on in a copy, use --fork {wanted}").format(wanted=wanted), err=True
-        )
-        raise held
-    click.echo(plain(str(held)), err=True)
-    choices = click.Choice(["fork", "look", "leave"])
-    match click.prompt(_("Go on in a copy, or only look"), type=choices, default="fork", err=True):
-        case "fork":
-            return conversations.fork(wanted)
-        case "look":
-            from app.view.console import console  # noqa: PLC0415
-            from app.view.transcript import show_transcript  # noqa: PLC0415
-            from domain.projections.transcript import transcript  # noqa: PLC0415
-
-            conversation = conversations.get(wanted)
-            show_transcript(console(), transcript(conversation, conversation.leaf))
-    return None
-
-
-# -- which conversation ------------------------------------------------------------------------
-
-
-def _earlier(
-    conversations: Conversations,
-    chosen: Settings,
-    *,
-    go_on: bool,
-    resume: str | None,
-    fork_of: str | None,
-) -> UUID | None:
-    """Return the conversation to go on with; None for a new one."""
-    if fork_of is not None:
-        wanted, entry = references.split(fork_of)
-        source = references.conversation_id(conversations, wanted)
-        missing_directory.check(conversations, source, chosen, is_asked=False)
-        version = None
-        if entry is not None:
-            version = references.entry_version(conversations.get(source), entry)
-        return conversations.fork(source, version)
-    if resume not in (None, CHOOSE):
-        return references.conversation_id(conversations, str(resume))
-    if go_on or resume == CHOOSE:
-        return _newest_or_chosen(conversations, chosen.cwd, choose=not go_on)
-    return None
-
-
-def _newest_or_chosen(conversations: Conversations, cwd: str, *, choose: bool) -> UUID | None:
-    if choose and not is_typed_at():
-        raise UsageError(_("-r without an ID needs a terminal to choose at: give an ID, or use -c"))
-    from app.catalogue import rows  # noqa: PLC0415 - a new conversation needs no list
-
-    here = rows(conversations, cwd=cwd)
-    if not here:
-        click.echo(
-            _("There is no conversation of this directory yet: this is a new one."), err=True
-        )
-        return None
-    if not choose:
-        return here[0].id
-    if _has_fancy_terminal():
-        from app.repl.picker import Picker  # noqa: PLC0415 - half of the prompt's imports
-
-        picked = asyncio.run(Picker(conversations, cwd).pick())
-        if picked is None:
-            raise click.exceptions.Exit(DONE)
-        return picked
-    for number, row in enumerate(here[:20], 1):
-        when = row.updated.astimezone().strftime("%Y-%m-%d %H:%M")
-        click.echo(f"{number:3}  {when}  {plain(row.title)}", err=True)
-    number = click.prompt(
-        _("Which"), type=click.IntRange(1, min(len(here), 20)), default=1, err=True
-    )
-    return here[number - 1].id
-
-
-def _has_fancy_terminal() -> bool:
-    from app.view.console import console, is_fancy  # noqa: PLC0415 - rich is not for -c
-
-    return is_fancy(console())

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import select
+import stat
 import sys
+
+import click
 
 from app.errors import UsageError
 from app.i18n import _
 
 LONGEST = 64 * 1024 * 1024
 """Bytes of a line, or of a prompt: twice what the API takes in a request."""
+
+
+_SECONDS_OF_SILENCE = 2.0
 
 
 class LongInputError(UsageError):
@@ -74,3 +82,17 @@ def whole() -> str:
     if len(read) > LONGEST:
         raise LongInputError
     return read.decode("utf-8", "replace").rstrip("\r\n")
+
+
+def piped() -> str:
+    """Return what stands in a pipe or a file at standard input.
+
+    A pipe that stays open, which a parent may have left to us, is waited for, but not in silence.
+    """
+    kind = os.fstat(sys.stdin.fileno()).st_mode
+    if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind) or stat.S_ISSOCK(kind)):
+        return ""  # a terminal, /dev/null
+    if not select.select([sys.stdin], [], [], _SECONDS_OF_SILENCE)[0]:
+        said = _("leftfold: waiting for the end of standard input; use </dev/null if none comes")
+        click.echo(said, err=True)
+    return whole()
