@@ -57,6 +57,25 @@ def test_a_nul_run_costs_itself_and_names_its_line():
     assert [(d.number, d.reason, d.length) for d in found.damages] == [(3, "NUL bytes", 300)]
 
 
+@pytest.mark.parametrize(
+    ("data", "kinds"),
+    [
+        (line(1), ["header"]),
+        (b"half a header\n" + line(1), ["header"]),
+        (HEADER + line(1) + b"\0" * 9 + b"\n" + line(2), ["zeros"]),
+        (HEADER + line(1) + b"\0" * 9 + line(2), ["zeros"]),
+        (HEADER + line(1) + b'{"v":2,\0\0"}\n' + line(3), ["zeros"]),
+        (HEADER + line(1) + line(2, batch=(1, 2)), ["batch"]),
+        (HEADER + line(1) + line(1) + line(2), ["version"]),
+        (HEADER + line(1) + b'{"v":-1,"topic":"T","state":{}}\n' + line(2), ["version"]),
+        (HEADER + line(1) + b"no line\n" + line(2), ["damage"]),
+        (HEADER + line(1)[:-1] + line(2) + b"x", ["damage", "damage"]),
+    ],
+)
+def test_damage_has_a_kind(data, kinds):
+    assert [damage.kind for damage in scan(data).damages] == kinds
+
+
 def test_a_nul_run_before_a_record_costs_nothing():
     assert got(log(line(1), b"\0" * 300 + line(2), line(3))) == [1, 2, 3]
 
