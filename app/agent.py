@@ -55,8 +55,8 @@ class Agent:
     """Runs turns in one conversation.
 
     Attributes:
-        compactor: Makes room in it. What a summary spent for nothing, whoever asked for it, is in
-            the end of the next turn.
+        compactor: Makes room in it. What a summary spent for nothing, in a turn or by a command,
+            is in the end of the next turn.
     """
 
     def __init__(

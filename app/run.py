@@ -38,7 +38,7 @@ _OPTION = re.compile(r"-[A-Za-z]|--[A-Za-z][\w-]*(=.*)?", re.DOTALL)
 """What is an option, not a prompt, even where we have none of that name."""
 
 
-class Work(NamedTuple):
+class Job(NamedTuple):
     """What is to be done: a turn with *text*, what a program says, or what a person types."""
 
     text: str | None
@@ -75,8 +75,8 @@ def run(
         raise UsageError(_("-p and --input stream-json exclude one another"))
     chosen = run_settings(**flags)
     colours.choose(chosen.theme)
-    work = Work(None if prompt is None else _prompt(prompt), output, is_driven, first)
-    interactive = work.is_asked and is_typed_at()
+    job = Job(None if prompt is None else _prompt(prompt), output, is_driven, first)
+    interactive = job.is_asked and is_typed_at()
     if first is not None:
         _check_first(first, interactive=interactive)
     if is_new_store(chosen.store):
@@ -95,7 +95,7 @@ def run(
                     earlier = conversations.fork(earlier)
                 case "cancel":
                     return DONE
-        return asyncio.run(_done(work, chosen, conversations, earlier))
+        return asyncio.run(_done(job, chosen, conversations, earlier))
 
 
 def _check_first(first: str, *, interactive: bool) -> None:
@@ -131,9 +131,9 @@ def _prompt(given: str) -> str:
 
 
 async def _done(
-    work: Work, chosen: Settings, conversations: Conversations, earlier: UUID | None
+    job: Job, chosen: Settings, conversations: Conversations, earlier: UUID | None
 ) -> int:
-    """Do the work in the *earlier* conversation, or in a new one; return the exit code."""
+    """Do the job in the *earlier* conversation, or in a new one; return the exit code."""
     async with bootstrap.model(chosen) as model:
         factory = bootstrap.AgentFactory(chosen, conversations, model)
         try:
@@ -141,22 +141,22 @@ async def _done(
         except LeaseHeldError as held:
             assert earlier is not None
             instead = which_conversation.instead_of(
-                earlier, conversations, held, is_asked=work.is_asked
+                earlier, conversations, held, is_asked=job.is_asked
             )
             if instead is None:
                 return DONE
             open_conversation = factory.start(instead)
-        if not work.is_asked:  # the banner says it to a person
+        if not job.is_asked:  # the banner says it to a person
             _say_left_out(factory, open_conversation)
         if not open_conversation.conversation.pending_events:
-            _tell_held_back(open_conversation, chosen.cwd, is_asked=work.is_asked)
-        if work.text is not None:
-            return await _one_turn(factory, open_conversation, work.text, work.output)
-        if work.is_driven:
+            _tell_held_back(open_conversation, chosen.cwd, is_asked=job.is_asked)
+        if job.text is not None:
+            return await _one_turn(factory, open_conversation, job.text, job.output)
+        if job.is_driven:
             return await _driven(factory, open_conversation)
         from app.repl import opening  # noqa: PLC0415 - the prompt is not for -p
 
-        return await opening.run(factory, open_conversation, work.first)
+        return await opening.run(factory, open_conversation, job.first)
 
 
 async def _one_turn(

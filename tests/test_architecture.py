@@ -77,6 +77,7 @@ RETIRED = {
     "relocation": "missing_directory",
     "Said": "MessageContent",
     "talk": "conversation",
+    "TypingLine": "the line of app.repl.bottom",
     "Workshop": "AgentFactory",
     "workshop": "factory",
 }
