@@ -9,7 +9,7 @@ import msgspec
 from domain import events
 from domain.fold import Fold
 from domain.seals import sealed
-from domain.text import valid_json
+from domain.text import valid, valid_json
 
 if TYPE_CHECKING:
     from domain.events import Entry, Version
@@ -25,8 +25,7 @@ class Commands(Fold):
 
     def _trigger(self, event_class: type[Any], *, with_seal: bool = False, **body: Any) -> None:
         """Trigger an event, now, all text in it made valid; a seal shows that it is from here."""
-        texts = {k: valid_json(item) for k, item in body.items() if isinstance(item, str | dict)}
-        body = {"timestamp": self.clock(), **body, **texts}
+        body = {"timestamp": self.clock()} | {key: _valid(item) for key, item in body.items()}
         if with_seal:
             place = {"originator_id": self.id, "originator_version": self.version + 1}
             body["seal"] = sealed(event_class(**place, **body), self.seals).seal
@@ -35,6 +34,12 @@ class Commands(Fold):
     def _require_entry(self, target: Version | None) -> None:
         if target is not None:
             self.entry(target)
+
+
+def _valid(item: Any) -> Any:
+    if isinstance(item, str):
+        return valid(item)
+    return valid_json(item) if isinstance(item, dict) else item
 
 
 def raw_json(value: Any) -> msgspec.Raw:
