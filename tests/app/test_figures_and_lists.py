@@ -1,6 +1,7 @@
 """Figures add up and say the same of the same; lists use the screen, and nothing of it twice."""
 
 import re
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -49,6 +50,24 @@ def test_what_failed_is_counted_for_the_model_that_asked_for_it():
     assert {model: used.failed_calls for model, used in parts.items()} == {"one": 2, "two": 1}
     for figure in ("failed_calls", "tool_calls", "answers"):
         assert sum(getattr(used, figure) for used in parts.values()) == getattr(whole, figure)
+
+
+def test_what_models_have_spent_adds_up_with_summaries_and_is_unknown_with_one_price():
+    talk = b.conversation(
+        b.user("go"), b.assistant("One.", usage=USED, model="one"),
+        b.compacted("notes", model="two", usage=USED), b.user("on"),
+        b.assistant("Two.", usage=USED, model="two"),
+    )  # fmt: skip
+    entries = own_entries(talk)
+    prices = {"two": Decimal(2)}.get
+    whole, parts = usage_of(entries, lambda m, _: prices(m)), by_model(entries, lambda m, _: prices(m))  # fmt: skip
+
+    assert {model: used.tokens for model, used in parts.items()} == {
+        "one": USED,
+        "two": added(USED, USED),
+    }
+    assert whole.tokens == added(USED, added(USED, USED))
+    assert (whole.cost, parts["one"].cost, parts["two"].cost) == (None, None, 4)
 
 
 def test_an_interrupted_answer_has_a_model_too():

@@ -229,3 +229,20 @@ def test_the_limit_that_a_server_named_holds_for_its_model():
     assert request(b.user("go"), b.learned(max_tokens=7000))["max_tokens"] == 1000
     assert request(b.user("go"), b.learned(context_window=2000))["max_tokens"] == 500
     assert request(b.user("go"), b.learned("other", max_tokens=1))["max_tokens"] == 1000
+
+
+def test_an_image_that_the_server_fetches_is_one_of_many():
+    of_url = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
+
+    assert sent(request(b.user("look", *[of_url] * 19, png(3000)))).count("image") == 20
+    assert sent(request(b.user("look", *[of_url] * 20, png(3000)))).count("image") == 20
+
+
+def test_a_document_whose_pages_do_not_show_has_as_many_as_it_says():
+    def compressed(pages):
+        data = base64.b64encode(b"%%PDF-1.5\n<< /Type /Pages /Count %d >>\n" % pages).decode()
+        source = {"type": "base64", "media_type": "application/pdf", "data": data}
+        return {"type": "document", "source": source}
+
+    assert "document" in sent(request(b.user("read", compressed(100))))
+    assert "document" not in sent(request(b.user("read", compressed(101))))

@@ -164,3 +164,16 @@ def test_a_call_that_nobody_can_run_is_shown_with_the_reason():
         ("tool_result", "1"),
     ]
     assert [row.text for row in outline(talk)][1] == "→ bash → bash → ?"
+
+
+def test_the_line_to_the_leaf_is_straight_and_last_whatever_is_newer():
+    talk = b.conversation(b.user("one"), b.user("two"), b.moved(1), b.user("newer"), b.moved(2))
+
+    rows = [(row.version, row.depth, row.is_on_path) for row in outline(talk)]
+    assert rows == [(1, 0, True), (4, 1, False), (2, 0, True)]
+
+
+def test_a_file_that_goes_with_a_prompt_is_not_in_its_row():
+    talk = b.conversation(b.user("look", "(The user attached the file a.txt: x)"))
+
+    assert [row.text for row in outline(talk)] == ["look"]

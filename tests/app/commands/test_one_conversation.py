@@ -97,3 +97,34 @@ def test_times_are_shown_in_utc_whatever_the_log_says(store):
         assert item["timestamp"] == "2026-12-02T01:00:00Z"
     [row] = run("list", "--json").objects
     assert datetime.fromisoformat(row["updated"]).tzinfo == UTC
+
+
+def test_the_log_begins_where_one_says(store):
+    conversation_id = begin(store, "hello")
+
+    printed = run("log", conversation_id, "--since", "4", "--json").objects
+    assert [event["version"] for event in printed] == [4, 5, 6, 7, 8]
+    assert len(run("log", conversation_id, "--since", "4").out.splitlines()) == 5
+
+
+def test_lost_versions_are_named_as_ranges(store):
+    conversation_id = begin(store, "hello")
+    log = log_of(store, conversation_id)
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(lines[:3] + lines[5:6] + lines[7:]))  # without 3, 4 and 6
+
+    assert "lost versions: 3-4, 6; " in run("recover", conversation_id).err
+
+
+def test_what_nobody_can_read_here_costs_statistics_nothing_but_itself(store, monkeypatch):
+    monkeypatch.setenv("COMPRESSOR_TOPIC", "zlib")
+    locked = begin(store, "hidden")
+    monkeypatch.setenv("COMPRESSOR_TOPIC", "bz2")
+    readable = begin(store, "hello")
+
+    done = run("stats", "--all", "--json")
+    assert done.code == 0
+    printed = {line["id"]: line for line in done.objects}
+    assert printed.keys() == {str(locked), str(readable)}
+    assert "COMPRESSOR_TOPIC" in printed[str(locked)]["error"]["message"]
+    assert printed[str(readable)]["messages"] == 4
