@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.input import DummyInput
 from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import (
@@ -86,7 +87,8 @@ _ROWS_OF_A_MENU = 8
 class Bottom:
     """Draws below what is printed on *console*, and reads the line in *buffer* for a typist.
 
-    *source* is the keyboard, the terminal's if not given.
+    *source* is the keyboard, the terminal's if not given. At a `Silence` nothing is typed, and no
+    line is drawn.
     """
 
     def __init__(
@@ -275,7 +277,8 @@ class Bottom:
 
     def _height_of_line(self) -> Dimension:
         rows = self._app.output.get_size().rows
-        if not self._lines and not self._buffer.text:
+        is_idle = not self._lines and not self._buffer.text
+        if is_idle or isinstance(self._source, Silence):
             return Dimension.exact(0)
         most = max(rows // 2, 1)
         if self._buffer.complete_state is not None:
@@ -325,6 +328,15 @@ class Bottom:
             self.give_back(taken)
         else:
             event.current_buffer.auto_up()
+
+
+class Silence(DummyInput):
+    """A keyboard on which nothing is ever typed, where prompts come from a pipe."""
+
+    @property
+    def closed(self) -> bool:
+        """It is there, all the same."""
+        return False
 
 
 class _Frames:

@@ -51,7 +51,7 @@ class Desk:
         self.console, self.screen = context.console, context.screen
         self.factory = context.factory
         self.is_interactive = context.prompts.is_interactive
-        self.is_at_terminal = context.line is not None
+        self.is_at_terminal = self.is_interactive and context.line is not None
         self.exit_code: int | None = None
         self.left = asyncio.Event()
         self._context, self._meanwhile, self._attach = context, meanwhile, attach

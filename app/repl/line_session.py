@@ -17,6 +17,7 @@ from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
 from prompt_toolkit.output import DummyOutput
 from prompt_toolkit.utils import is_dumb_terminal
 
+from app.repl.applications import InlineApplication
 from app.repl.suspending import suspend
 from app.view.plain import cells, plain
 
@@ -45,6 +46,7 @@ class LineSession(PromptSession[Result]):
         super().__init__(
             message, key_bindings=merge_key_bindings([self.own_keys, *keys]), **options
         )
+        self.app.__class__ = InlineApplication  # the session makes its application itself
 
     async def prompt_async(  # type: ignore[override]
         self, *, default: str | Document = "", **options: Any

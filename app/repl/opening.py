@@ -6,15 +6,18 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from prompt_toolkit.buffer import Buffer
+
 from app.approvers import AllowAll, RefuseAll
 from app.bootstrap import working_directory
 from app.repl import loop, slash
 from app.repl.approval import AskingApprover
 from app.repl.attention import Attention
 from app.repl.banner import banner
-from app.repl.bottom import Bottom
+from app.repl.bottom import Bottom, Silence
 from app.repl.completion import PromptCompleter
 from app.repl.context import ReplContext
+from app.repl.pastes import Pastes
 from app.repl.prompt import TerminalPrompts, is_interactive, prompts
 from app.repl.screen import RichScreen
 from app.repl.status import StatusLine
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from app.bootstrap import AgentFactory
     from app.open_conversation import OpenConversation
     from app.ports import Approver
+    from app.repl.prompt import Prompts
 
 
 async def run(factory: AgentFactory, open_conversation: OpenConversation, first: str | None) -> int:
@@ -47,9 +51,7 @@ async def run(factory: AgentFactory, open_conversation: OpenConversation, first:
         on_shown=preload,
         is_vi=factory.settings.editing_mode == "vi",
     )
-    bottom = None
-    if is_rich and isinstance(asked, TerminalPrompts):
-        bottom = Bottom(terminal, asked.buffer, asked.pastes)
+    bottom = _bottom(terminal, asked)
     return await loop.run(
         ReplContext(
             console=terminal,
@@ -66,6 +68,15 @@ async def run(factory: AgentFactory, open_conversation: OpenConversation, first:
             is_debugging=bool(os.environ.get("LEFTFOLD_DEBUG")),
         )
     )
+
+
+def _bottom(terminal: Console, asked: Prompts) -> Bottom | None:
+    """Return what draws below what is printed, where escape codes may be used."""
+    if not is_fancy(terminal):
+        return None
+    if isinstance(asked, TerminalPrompts):
+        return Bottom(terminal, asked.buffer, asked.pastes)
+    return Bottom(terminal, Buffer(), Pastes(), source=Silence())
 
 
 def _approver(

@@ -7,13 +7,15 @@ from contextlib import asynccontextmanager
 import pyte
 import pytest
 from prompt_toolkit.application import create_app_session
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 from rich.text import Text
 
-from app.repl.bottom import Bottom
+from app.repl.bottom import Bottom, Silence
+from app.repl.pastes import Pastes
 from app.repl.prompt import TerminalPrompts
 from app.view.console import Terminal
 
@@ -283,6 +285,24 @@ def test_what_is_under_way_is_cut_at_its_top_to_what_the_screen_has_room_for(typ
     rows = [line for line in shown if line.startswith("row")]
     assert rows[-1] == "row 99"
     assert len(shown) in (23, 24)
+
+
+def test_where_nothing_can_be_typed_what_is_under_way_moves_all_the_same():
+    """Prompts come from a pipe, and somebody looks at a terminal."""
+
+    async def work():
+        with create_app_session(Silence(), DummyOutput()):
+            terminal = Emulator()
+            console = Console(file=Terminal(terminal), force_terminal=True, width=80)
+            bottom = Bottom(console, Buffer(), Pastes(), source=Silence())
+            seen = iter(range(1000))
+            bottom.show(lambda _room: [Text(f"frame {next(seen)}")])
+            async with bottom.reading(Typist()):
+                while "frame 3" not in terminal.shown():
+                    await asyncio.sleep(0.01)
+            return terminal.seen
+
+    assert not any("»" in shown for shown in asyncio.run(work()))
 
 
 def test_a_terminal_that_has_gone_ends_it_in_silence():

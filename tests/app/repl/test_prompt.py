@@ -1,12 +1,17 @@
 """Where prompts come from."""
 
 import asyncio
+import io
 import os
+import re
+import signal
 import stat
 
 import pytest
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
+from prompt_toolkit.output.vt100 import Vt100_Output
 
 from app.repl.pastes import Pastes
 from app.repl.prompt import LinePrompts, TerminalPrompts
@@ -187,6 +192,31 @@ def test_a_paste_that_pretends_to_end_is_one_prompt_all_the_same(pasted):
 
     without_marks = pasted.replace("\x1b[200~", "").replace("\x1b[201~", "").replace("\r", "\n")
     assert asyncio.run(read()) == without_marks + "."
+
+
+def test_the_prompt_leaves_nothing_behind_where_the_window_becomes_narrower():
+    """Its line of 50 cells has become three: it is taken off from the first."""
+    size, written = Size(24, 80), io.StringIO()
+
+    async def narrow():
+        nonlocal size
+        with create_pipe_input() as source:
+            output = Vt100_Output(written, lambda: size, enable_cpr=False)
+            prompts = TerminalPrompts(None, source=source, output=output)
+            reading = asyncio.ensure_future(prompts.read())
+            source.send_text("x" * 39 + "y")
+            while "y" not in written.getvalue():
+                await asyncio.sleep(0)
+            size, before = Size(24, 20), len(written.getvalue())
+            os.kill(os.getpid(), signal.SIGWINCH)
+            while "y" not in written.getvalue()[before:]:
+                await asyncio.sleep(0)
+            reading.cancel()
+            await asyncio.wait({reading})
+            return written.getvalue()[before:].partition("\x1b[J")[0]
+
+    ups = re.findall(r"\x1b\[(\d*)A", asyncio.run(narrow()))
+    assert sum(int(up or 1) for up in ups) == 2
 
 
 def test_ctrl_d_leaves_on_an_empty_line():
