@@ -192,7 +192,7 @@ def checked(key: str, value: Any, named: str, *, is_text: bool = False) -> Any:
         value = msgspec.convert(
             value.strip() if is_number else value, TYPES[key], strict=not is_number
         )
-    except (msgspec.ValidationError, click.BadParameter) as error:
+    except (msgspec.ValidationError, UnicodeEncodeError, click.BadParameter) as error:
         raise UsageError(f"{named}: {_takes(key)}") from error
     if key == "tools" and (problem := wrong_tools(value)):
         raise UsageError(f"{named}: {problem}")

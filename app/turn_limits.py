@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from domain.messages import JsonObject, ToolUseBlock
     from domain.projections.usage import Cost
 
+_LONGEST_NAME = 80
 MAX_REPEATED_ROUNDS = 5
 """How many rounds of calls in a row may bring nothing that this turn has not seen."""
 
@@ -116,7 +117,7 @@ class Spending:
             message = _(
                 "the model makes the same calls again and again, with the same results "
                 "({names}): tell it what to do instead"
-            ).format(names=", ".join(sorted(set(pairs.values()))))
+            ).format(names=", ".join(sorted({name[:_LONGEST_NAME] for name in pairs.values()})))
             raise ModelError(message, kind="repeated_calls")
 
 

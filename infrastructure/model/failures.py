@@ -46,10 +46,23 @@ _WORDS = {
         "the API does not know this model or address",
         "check --model, MODEL_ID and ANTHROPIC_BASE_URL",
     ),
+    407: (
+        "the proxy wants a name and a password",
+        "give them in the address of the proxy: http://NAME:PASSWORD@HOST:PORT",
+    ),
     413: ("the request is too large for the API", "make room with /compact, or start with /new"),
     429: ("too many requests", "wait a little and try again"),
+    431: ("the headers are too large for the API", "check ANTHROPIC_CUSTOM_HEADERS"),
+    511: ("the network wants a login first", "open any page in a browser, then try again"),
     529: ("the API is overloaded", "try again in a moment"),
 }
+_BROKEN = ("the connection broke in the middle of the answer", "say so again, or `go on`")
+_UNDECODABLE = (
+    "the answer cannot be decoded: it is not what its content-encoding says",
+    "check ANTHROPIC_BASE_URL, and a proxy on the way there",
+)
+_OF_CONTENT = frozenset({400, 415, 422})
+"""Refusals of what a request says; the others are about who asks, or where."""
 _NAME = re.compile(r"[A-Za-z][\w.:-]{0,63}")
 _MARKUP = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.IGNORECASE | re.DOTALL)
 
@@ -102,7 +115,8 @@ def _words(status: int | None) -> tuple[str, str]:
     if status is None or status >= _SERVER_ERRORS:
         return "the API failed", "try again in a moment"
     if status >= _FIRST_REFUSAL:
-        return _WORDS[HTTPStatus.BAD_REQUEST]
+        what, advice = _WORDS[HTTPStatus.BAD_REQUEST]
+        return what, advice if status in _OF_CONTENT else "check ANTHROPIC_BASE_URL and the key"
     return "the API answered with a redirection", "check ANTHROPIC_BASE_URL"
 
 
@@ -182,12 +196,10 @@ def sdk_failure(error: Any, anthropic: Any, httpx2: Any, request: dict[str, Any]
         return _no_connection(error, cause, text, httpx2)
     if isinstance(error, httpx2.HTTPError):
         # After the first byte the SDK lets the transport's own errors through (trap 3).
-        return ModelError(
-            f"the connection broke in the middle of the answer ({text})",
-            advice="say so again, or `go on`",
-            kind=kind,
-            is_passing=True,
-        )
+        what, advice = _BROKEN
+        if isinstance(error, httpx2.DecodingError):
+            what, advice = _UNDECODABLE
+        return ModelError(f"{what} ({text})", advice=advice, kind=kind, is_passing=True)
     # No credentials (a TypeError), a request that cannot be encoded (case Z5), an error that cannot
     # be decoded.
     return ModelError(f"the request failed ({text})", kind=kind)
@@ -198,9 +210,11 @@ def _no_connection(error: Any, cause: Any, text: str, httpx2: Any) -> ModelError
     address = str(error.request.url.copy_with(path="/", query=None)).rstrip("/")
     proxy = proxy_variable(httpx2, address)
     through = f" through the proxy {os.environ.get(proxy, '')} of {proxy}" if proxy else ""
+    is_other = isinstance(cause, httpx2.RemoteProtocolError)
+    what = "no answer in HTTP from" if is_other else "no connection to"
     check = f"{proxy} (NO_PROXY may name hosts that need none)" if proxy else "the network"
     return ModelError(
-        f"no connection to the API at {address}{through} ({text})",
+        f"{what} the API at {address}{through} ({text})",
         advice=f"check {check}, and ANTHROPIC_BASE_URL if it is set",
         kind=type(error).__name__,
         is_passing=not isinstance(cause, httpx2.UnsupportedProtocol | httpx2.InvalidURL),

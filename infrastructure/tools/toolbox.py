@@ -60,4 +60,4 @@ class Toolbox:
 
     def _no_such_tool(self, name: str) -> ToolOutput:
         names = ", ".join(self.tools)
-        return ToolOutput(f"There is no tool {name!r}; there are: {names}.", is_error=True)
+        return ToolOutput(f"There is no tool {name[:80]!r}; there are: {names}.", is_error=True)

@@ -101,6 +101,9 @@ def test_what_makes_no_sense_names_the_file_and_the_key(files, text, complaint):
         ("LEFTFOLD_THINKING", "hard"),
         ("LEFTFOLD_YES", "perhaps"),
         ("LEFTFOLD_CONTEXT_WINDOW", "many"),
+        ("LEFTFOLD_CONTEXT_WINDOW", "\udcff"),
+        ("LEFTFOLD_THEME", "dark\udcff"),
+        ("LEFTFOLD_MAX_COST", "1\udcff"),
         ("LEFTFOLD_TOOLS", "bash,cat"),
     ],
 )

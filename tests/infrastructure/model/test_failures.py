@@ -1,12 +1,16 @@
 """What a refusal becomes, whatever the server sends."""
 
+import asyncio
 import inspect
 import json
 import sys
 
 import pytest
 
+from infrastructure.errors import ModelError
+from infrastructure.model.client import AnthropicModel
 from infrastructure.model.failures import refusal, words_of
+from tests.raw_server import RawServer, response
 
 
 def test_a_body_that_is_nested_deeply_or_is_a_page_without_an_end_is_an_error_like_any_other():
@@ -116,3 +120,42 @@ def test_the_deepest_body_costs_no_more_frames_than_any_caller_has():
         assert refusal(deep, status=400, headers={}).status == 400
     finally:
         sys.setrecursionlimit(limit)
+
+
+@pytest.mark.parametrize("status", range(400, 500))
+def test_the_conversation_is_blamed_for_nothing_but_what_it_says(status):
+    """A proxy that wants a password, a wrong address: both were told to go back with /tree."""
+    advice = str(refusal("no", status=status, headers={})).rpartition("): ")[2]
+
+    assert ("/tree" in advice) is (status in (400, 415, 422))
+    assert (status != 407) or "the proxy" in advice
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"SSH-2.0-OpenSSH_9\r\n", "no answer in HTTP from the API at http://127"),
+        (b"HTTP/9.9 abc\r\n\r\n", "no answer in HTTP from the API at http://127"),
+        (
+            b"HTTP/1.1 101 Up\r\nupgrade: h2c\r\n\r\n",
+            "no answer in HTTP from the API at http://127",
+        ),
+        (response("text", headers=[("content-encoding", "gzip")]), "not what its content-encoding"),
+        (
+            response("text", status=500, headers=[("content-encoding", "gzip")]),
+            "not what its content-encoding",
+        ),
+    ],
+)
+def test_a_server_that_answers_with_other_bytes_is_not_one_that_is_not_there(answer, words):
+    async def ask(url):
+        model = AnthropicModel(base_url=url, api_key="test", max_retries=0)
+        request = {"model": "m", "max_tokens": 1, "messages": [], "stream": True}
+        try:
+            async for _ in model.stream(request):
+                pass
+        finally:
+            await model.close()
+
+    with RawServer(answer) as server, pytest.raises(ModelError, match=words):
+        asyncio.run(ask(server.url))

@@ -85,7 +85,7 @@ def test_a_connection_that_breaks_before_the_answer_is_made_again(monkeypatch):
 
     assert error is None
     assert retries(events) == [(1, 3)]
-    assert "no connection" in events[0]["reason"]
+    assert "no answer in HTTP" in events[0]["reason"]
     assert requests == 2
 
 
