@@ -141,7 +141,7 @@ def session(terminal):
     terminal.waits("Interrupted")
     terminal.types("", "C-c")
     terminal.types("/tree fixed", "Enter")
-    terminal.waits("hangs from")
+    terminal.waits("You are here")
     terminal.types("write a line for the changelog", "Enter")
     terminal.waits("that it is given")
     terminal.waits(r"(?m)leftfold>\s*$")

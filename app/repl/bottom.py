@@ -77,6 +77,9 @@ if TYPE_CHECKING:
         def interrupt(self) -> None:
             """Ctrl+C was pressed."""
 
+        def complain(self, error: BaseException) -> None:
+            """Say what went wrong: nothing is drawn any more, and no key is read."""
+
 
 _LEAST_SECONDS_A_FRAME = 0.03
 """Between two frames, however many keys are pressed and lines printed."""
@@ -169,16 +172,18 @@ class Bottom:
         elif not self._app.is_done:
             self._app.exit()
         await asyncio.wait({task})
-        if not task.cancelled():
-            task.result()
 
     async def _run(self) -> None:
+        typist = self._typist
         try:
             await self._app.run_async(
                 pre_run=self._take_output, handle_sigint=False, set_exception_handler=False
             )
         except (EOFError, OSError):
             return  # the terminal has gone
+        except Exception as error:  # noqa: BLE001 - the work goes on, and nothing is drawn
+            if typist is not None:
+                typist.complain(error)
         finally:
             self._terminal.above = None
             self._frames.is_held = False
@@ -239,20 +244,7 @@ class Bottom:
             get_line_prefix=self._prefix,
             wrap_lines=True,
         )
-        menu = Float(
-            xcursor=True, ycursor=True, transparent=True, content=CompletionsMenu(max_height=16)
-        )
-        above = FormattedTextControl(self._above)
-        return Layout(
-            HSplit(
-                [
-                    Window(above, dont_extend_height=True, wrap_lines=False),
-                    FloatContainer(self._line, [menu]),
-                    search,
-                ]
-            ),
-            self._line,
-        )
+        return Layout(_stacked(FormattedTextControl(self._above), self._line, search), self._line)
 
     def _begin_frame(self, app: Application[None]) -> None:
         """Make room for what was printed, and find out what is under way."""
@@ -263,9 +255,15 @@ class Bottom:
         rows, columns = app.output.get_size()
         line = max(self._line.preferred_height(columns, rows).preferred, 1)
         room = max(rows - 1 - line - is_searching(), 0)
-        parts = self._under_way(room)
-        lines = [line for part in parts for line in self._console.render_lines(part, pad=False)]
-        self._lines = lines[-room:] if room else []
+        self._lines = []
+        try:
+            parts = self._under_way(room)
+            lines = [line for part in parts for line in self._console.render_lines(part, pad=False)]
+        except Exception as error:  # noqa: BLE001 - told once, not ten times a second
+            if not app.is_done:
+                app.exit(exception=error)
+        else:
+            self._lines = lines[-room:] if room else []
 
     def _end_frame(self, _app: Application[None]) -> None:
         self._frames.is_held = False
@@ -328,6 +326,20 @@ class Bottom:
             self.give_back(taken)
         else:
             event.current_buffer.auto_up()
+
+
+def _stacked(above: FormattedTextControl, line: Window, search: SearchToolbar) -> HSplit:
+    """Return what is under way above the line, its menu, and what is searched for below it."""
+    menu = CompletionsMenu(max_height=16)
+    return HSplit(
+        [
+            Window(above, dont_extend_height=True, wrap_lines=False),
+            FloatContainer(
+                line, [Float(xcursor=True, ycursor=True, transparent=True, content=menu)]
+            ),
+            search,
+        ]
+    )
 
 
 class Silence(DummyInput):

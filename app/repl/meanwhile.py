@@ -219,6 +219,10 @@ class Meanwhile:
         if self._pressed is None:
             self._workplace.stop()
 
+    def complain(self, error: BaseException) -> None:
+        """Say what went wrong with the line."""
+        self._workplace.complain(error)
+
     def interrupt(self) -> None:
         """Stop the work, or leave."""
         if self._pressed is None:

@@ -72,6 +72,9 @@ class Typist:
     def interrupt(self):
         self.told.append("interrupt")
 
+    def complain(self, error):
+        self.told.append(error)
+
 
 class Desk:
     """A prompt and the bottom of the screen, at one keyboard and one emulated terminal."""
@@ -303,6 +306,24 @@ def test_where_nothing_can_be_typed_what_is_under_way_moves_all_the_same():
             return terminal.seen
 
     assert not any("»" in shown for shown in asyncio.run(work()))
+
+
+def test_what_cannot_be_drawn_is_told_once_and_the_work_goes_on():
+    async def work():
+        async with desk() as place:
+            typist, broken = Typist(), ValueError("cannot be drawn")
+
+            def under_way(_room):
+                raise broken
+
+            async with place.bottom.reading(typist):
+                place.bottom.show(under_way)
+                while not typist.told:
+                    await asyncio.sleep(0.01)
+                place.console.print("the work goes on")
+            return typist.told == [broken], place.terminal.shown()
+
+    assert asyncio.run(work()) == (True, "the work goes on")
 
 
 def test_a_terminal_that_has_gone_ends_it_in_silence():
