@@ -326,3 +326,12 @@ def test_a_save_after_the_order_was_cut_in_use_repeats_no_id(recorders):
 
     assert recorder.insert_events([event(4)]) == [4]
     assert order(recorder) == order(recorders()) == [(n, ID, n) for n in range(1, 5)]
+
+
+def test_a_look_after_the_order_was_cut_in_use_finds_all_of_it(recorders):
+    recorder = recorders()
+    for version in (1, 2, 3):
+        recorder.insert_events([event(version)])
+    os.truncate(recorder.store.notifications.file.path, 2 * SIZE)
+
+    assert order(recorder) == order(recorders()) == [(n, ID, n) for n in range(1, 4)]

@@ -260,3 +260,13 @@ def test_the_newest_of_a_topic_is_one_that_is_believed(stores):
     (found,) = store.log(ID).newest_of(["Renamed"])
 
     assert found.version == 4
+
+
+def test_only_what_is_named_as_we_name_it_is_a_log(stores):
+    store, ours = stores(), UUID("01900000-0000-7000-8000-00000000abcd")
+    store.insert([event(1, originator_id=ours)])
+    data = store.path_of(ours).read_bytes()
+    for name in (str(ours).upper(), f"{{{ours.hex}}}--", f"urn:uuid:{ours.hex[:27]}", f"{ours}.1"):
+        (store.path / f"{name}.jsonl").write_bytes(data)
+
+    assert store.ids() == stores().ids() == [ours]
