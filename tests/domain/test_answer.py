@@ -155,6 +155,9 @@ def test_reading_an_answer_twice_gives_the_same():
     assert found.content == found.content == [b.text("ab"), b.tool_use("a")]
 
 
+ODD = ("text", "", None, 3, True, [], ["type"])
+
+
 def test_a_piece_without_a_block_and_unknown_events_change_nothing():
     odd = [
         text_piece(3, "x"),
@@ -162,6 +165,10 @@ def test_a_piece_without_a_block_and_unknown_events_change_nothing():
         {"type": "content_block_delta"},
         {},
         {"type": "hologram"},
+        *({"type": "content_block_start", "index": 0, "content_block": raw} for raw in ODD),
+        *({"type": "content_block_delta", "index": 0, "delta": raw} for raw in ODD),
+        *({"type": "message_start", "message": raw} for raw in ODD),
+        *({"type": "message_delta", "delta": raw} for raw in ODD),
     ]
 
     assert answer(*odd).content == []

@@ -270,3 +270,16 @@ def test_only_what_is_named_as_we_name_it_is_a_log(stores):
         (store.path / f"{name}.jsonl").write_bytes(data)
 
     assert store.ids() == stores().ids() == [ours]
+
+
+def test_what_is_deleted_twice_is_in_the_trash_twice(stores):
+    store = stores()
+    targets = []
+    for text in ("first", "second"):
+        store.insert([event(1, text)])
+        targets.append(life_cycle.trash(store, ID))
+
+    assert len(set(targets)) == 2
+    assert [
+        text in path.read_text() for text, path in zip(("first", "second"), targets, strict=True)
+    ] == [True] * 2
