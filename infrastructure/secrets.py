@@ -11,6 +11,8 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from domain.text import valid
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -98,7 +100,9 @@ def _forms(value: str) -> set[str]:
     """Return *value* as a text may quote it: stripped, escaped, each header of several lines."""
     whole = value.strip()
     lines = [line.partition(":")[2].strip() for line in whole.splitlines() if ":" in line]
-    forms = {value, whole, *lines, quote(whole, safe=""), whole.encode("unicode_escape").decode()}
+    quoted = quote(whole.encode(errors="surrogateescape"), safe="")
+    escaped = whole.encode("unicode_escape").decode()
+    forms = {value, whole, valid(whole), *lines, quoted, escaped}
     return {form for form in forms if len(form) >= _SHORTEST}
 
 

@@ -1,10 +1,14 @@
 """The gate: no text of an error tells a secret, whole or in part, and other text stays as it is."""
 
+import os
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import explanation, name_of, traceback_of
+from domain.text import valid
 from infrastructure.errors import ModelError, StoreError
 from infrastructure.secrets import is_secret, names_secret, redacted
 
@@ -119,3 +123,16 @@ def test_a_word_counts_wherever_it_stands_and_a_part_of_one_nowhere(words, crede
     assert names_secret(border.join([credential, *words]))
     assert names_secret(border.join([credential.lower(), "x"]))
     assert not names_secret(border.join(words))
+
+
+@pytest.mark.parametrize("name", ["ANTHROPIC_API_KEY", "GITHUB_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"])
+def test_a_secret_that_is_no_text_is_hidden_and_breaks_nothing(monkeypatch, name):
+    """Each error became a traceback, which hid what was wrong."""
+    secret = f"x: {PLAIN[::-1]}\udcff{KEY[::-1]}"
+    monkeypatch.setenv(name, secret)
+
+    for form in (secret, valid(secret), quote(os.fsencode(secret), safe="")):
+        told = redacted(f"it was <{form}>")
+        assert f"[{name}]" in told
+        assert PLAIN[::-1] not in told
+        assert KEY[::-1] not in told
