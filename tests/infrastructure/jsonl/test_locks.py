@@ -1,5 +1,6 @@
 """Locks die with their holders."""
 
+import os
 import signal
 
 import pytest
@@ -39,6 +40,28 @@ def test_a_lease_is_for_one_conversation_and_ends_with_its_block(tmp_path):
 
     with Lease.acquire(tmp_path, ID) as lease:
         assert lease.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_lease_that_is_given_back_is_free_though_a_child_has_it_open_yet(tmp_path):
+    """A program that is being started has every descriptor until it runs."""
+    lease = Lease.acquire(tmp_path, ID)
+    file = lease.path.stat()
+    own = [fd for fd in range(256) if is_open_as(fd, file)]
+    of_child = [os.dup(fd) for fd in own]
+    try:
+        lease.release()
+        Lease.acquire(tmp_path, ID).release()
+        assert of_child
+    finally:
+        for fd in of_child:
+            os.close(fd)
+
+
+def is_open_as(fd, file):
+    try:
+        return os.path.samestat(os.fstat(fd), file)
+    except OSError:
+        return False
 
 
 @pytest.mark.parametrize("left", [b"", b'{"pid":1}', b"garbage"], ids=["empty", "init", "garbage"])

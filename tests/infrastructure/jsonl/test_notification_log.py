@@ -291,6 +291,22 @@ def test_a_log_that_cannot_be_read_does_not_hide_the_others(recorders, numbered)
     assert recorders().insert_events([event(3)]) == [4 if numbered else 3]
 
 
+def test_a_log_that_breaks_off_while_it_is_read_does_not_hide_the_others(recorders, monkeypatch):
+    recorder = recorders()
+    recorder.insert_events([event(1)])
+    for other in (OTHER, THIRD):  # nobody has numbered these
+        recorder.store.path_of(other).write_bytes(recorder.store.path_of(ID).read_bytes())
+    broken, read = recorder.store.path_of(OTHER).stat(), disk.read
+
+    def reading(fd, *place):
+        if os.path.samestat(os.fstat(fd), broken):
+            raise OSError(errno.EIO, "Input/output error")
+        return read(fd, *place)
+
+    monkeypatch.setattr(disk, "read", reading)
+    assert [n[1:] for n in order(recorders())] == [(ID, 1), (THIRD, 1)]
+
+
 def test_an_order_that_cannot_be_made_does_not_stop_a_save(recorders, stores, monkeypatch):
     fill(stores(), 1)
     recorder = recorders()
