@@ -15,6 +15,7 @@ import io
 import os
 import pickle
 import pkgutil
+import resource
 import runpy
 import socket
 import sys
@@ -87,16 +88,21 @@ def read(control, size):
 def become(request, fds):
     """Be what a fresh interpreter is before the first line of the program."""
     os.chdir(request["cwd"])
-    os.environ.clear()
-    os.environ.update(request["environment"])
+    os.environb.clear()
+    os.environb.update(request["environment"])
     time.tzset()
     if request["in_terminal"]:
         os.setsid()
         fcntl.ioctl(fds[0], termios.TIOCSCTTY, 0)
-    for number, fd in enumerate(fds):
-        os.dup2(fd, number)
-    os.closerange(3, max(fds) + 1)
-    sys.argv = [str(MAIN), *request["arguments"]]
+    for number in range(3):
+        if number in request["are_open"]:
+            os.dup2(fds[request["are_open"].index(number)], number)
+        else:
+            os.close(number)
+    os.closerange(3, max(fds, default=2) + 1)
+    if request["most_bytes"] is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (request["most_bytes"],) * 2)
+    sys.argv = [str(MAIN), *map(os.fsdecode, request["arguments"])]
     sys.path[0] = str(MAIN.parent)
     sys.stdin = sys.__stdin__ = stream(0, "rb", sys.stdin)
     sys.stdout = sys.__stdout__ = stream(1, "wb", sys.stdout)
@@ -104,7 +110,11 @@ def become(request, fds):
 
 
 def stream(number, mode, like):
-    """Return the text stream of a descriptor, as the interpreter makes it."""
+    """Return the text stream of a descriptor, as the interpreter makes it; None if it is closed."""
+    try:
+        os.fstat(number)
+    except OSError:
+        return None
     raw = open(number, mode, closefd=False)  # noqa: SIM115 - it lives as long as the process
     return io.TextIOWrapper(
         raw,

@@ -107,34 +107,36 @@ class Program:
         child.ptyproc.delayafterclose = 0  # all of its output is read, or it is killed
         return child
 
-    def popen(self, *arguments, wrapper=(), environment=(), **streams):
-        """Start it; return the `Popen`. *wrapper*: a command that runs it; *streams*: of `Popen`."""
+    def popen(self, *arguments, redirected="", most_bytes=None, environment=(), **streams):
+        """Start it; return the `Popen`, whose *streams* are given.
+
+        *redirected*: other streams, as a shell is told them (``<&- >/dev/full``); *most_bytes*: no
+        file may grow beyond that (a full disk).
+        """
         environment = self.environment | dict(environment)
-        is_warm = not wrapper and self.may_be_warm(environment)
-        popen = warm.Popen if is_warm else subprocess.Popen
-        command = [*wrapper, *self.command(*arguments)]
-        return popen(command, cwd=self.cwd, env=environment, **streams)
+        command = self.command(*arguments)
+        if self.may_be_warm(environment):
+            how = {"redirected": redirected, "most_bytes": most_bytes}
+            return warm.Popen(command, cwd=self.cwd, env=environment, **how, **streams)
+        if most_bytes is not None:
+            command = [sys.executable, "-S", "-E", "-c", _LIMITED, str(most_bytes), *command]
+            environment["PYTHONDONTWRITEBYTECODE"] = "1"  # a cut .pyc would poison others
+        if redirected:
+            command = ["sh", "-c", f'exec "$@" {redirected}', "sh", *command]
+        return subprocess.Popen(command, cwd=self.cwd, env=environment, **streams)
 
     def may_be_warm(self, environment):
         return not self.is_cold and warm.is_possible(environment)
 
-    def run(self, *arguments, stdin=None, most_bytes=None, wrapper=(), environment=()):
-        """Run to the end. *stdin*: text or bytes to pipe in; nothing is /dev/null.
-
-        *most_bytes*: no file may grow beyond that (a full disk); *wrapper*: a command that runs it.
-        """
-        environment = dict(environment)
-        if most_bytes is not None:
-            wrapper = [sys.executable, "-S", "-E", "-c", _LIMITED, str(most_bytes), *wrapper]
-            environment["PYTHONDONTWRITEBYTECODE"] = "1"  # a cut .pyc would poison others
+    def run(self, *arguments, stdin=None, **how):
+        """Run to the end, as `popen` does. *stdin*: text or bytes to pipe in; nothing is /dev/null."""
         given = stdin.encode() if isinstance(stdin, str) else stdin
         with self.popen(
             *arguments,
-            wrapper=wrapper,
-            environment=environment,
             stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            **how,
         ) as process:
             try:
                 return finish(process, given)

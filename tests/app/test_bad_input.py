@@ -61,8 +61,7 @@ def test_an_option_is_no_prompt(text):
 @pytest.mark.parametrize("closed", [">&-", "2>&- <&-"])
 def test_closed_streams_cost_a_turn_nothing(tmp_path, closed):
     program = Program(tmp_path)
-    wrapper = ("bash", "-c", f'exec "$@" {closed}', "bash")
-    done = program.run("--offline", "-p", "hello", wrapper=wrapper)
+    done = program.run("--offline", "-p", "hello", redirected=closed)
 
     assert (done.code, done.err) == (0, "")
     assert events(program.log())[-1]["state"]["outcome"] == "done"
@@ -394,17 +393,17 @@ def test_a_log_written_with_a_key_needs_that_key(tmp_path):
 
 # -- standard input --------------------------------------------------------------------------------
 
-CLOSED = ("sh", "-c", 'exec "$@" <&-', "sh")
+CLOSED = "<&-"
 
 
 def test_standard_input_that_is_closed_or_empty_leaves_at_once(tmp_path):
     """Case Q3."""
     program = Program(tmp_path)
 
-    for wrapper in (CLOSED, ()):
-        done = program.run("--offline", wrapper=wrapper)
+    for redirected in (CLOSED, ""):
+        done = program.run("--offline", redirected=redirected)
         assert done.code == 0
-        asked = program.run("--offline", "-p", "-", wrapper=wrapper)
+        asked = program.run("--offline", "-p", "-", redirected=redirected)
         assert asked.code == 2
         assert asked.complaint
     assert program.logs() == []
@@ -413,7 +412,7 @@ def test_standard_input_that_is_closed_or_empty_leaves_at_once(tmp_path):
 def test_a_turn_with_a_tool_needs_no_standard_input(tmp_path):
     program = Program(tmp_path)
     (program.cwd / "here.txt").touch()
-    done = program.run("--offline", "--yes", "-p", "list the files here", wrapper=CLOSED)
+    done = program.run("--offline", "--yes", "-p", "list the files here", redirected=CLOSED)
 
     assert done.code == 0
     assert "here.txt" in done.out

@@ -254,10 +254,12 @@ def test_any_kind_of_input_will_do(tmp_path, source):
         program = Program(tmp_path, server)
         given = tmp_path / "lines"
         given.write_text('{"type": "prompt", "text": "go"}\n' if source == "file" else "")
-        wrapper = ["sh", "-c", 'exec "$@" <&-', "sh"] if source == "closed" else []
+        redirected = "<&-" if source == "closed" else ""
         with (
             given.open() as stdin,
-            program.started("--input", "stream-json", stdin=stdin, wrapper=wrapper) as process,
+            program.started(
+                "--input", "stream-json", stdin=stdin, redirected=redirected
+            ) as process,
         ):
             done = finish(process)
 

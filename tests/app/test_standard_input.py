@@ -32,8 +32,7 @@ def test_lines_are_those_of_the_whole_however_it_comes(pieces):
 
 
 def test_a_line_without_an_end_is_not_waited_for(tmp_path):
-    zeros = ["sh", "-c", 'exec "$@" </dev/zero', "sh"]
-    done = Program(tmp_path).run("--offline", wrapper=zeros)
+    done = Program(tmp_path).run("--offline", redirected="</dev/zero")
 
     assert (done.code, "has more than 67,108,864 bytes" in done.complaint) == (2, True)
 

@@ -1,17 +1,19 @@
 """Starts of the program by `tests.app.fork_server`: a twentieth of what an interpreter costs.
 
 A process that was started so is a child of this one like any other, with a `Popen` or a
-`pexpect.spawn` of its own. CI starts cold (`tests.levels`); so does, always, what a test starts by
-a wrapper or with variables that the interpreter reads itself.
+`pexpect.spawn` of its own. CI starts cold (`tests.levels`); so does, always, what a test starts with
+variables that the interpreter reads itself: a server for each of them costs what it saves.
 """
 
 import atexit
 import ctypes
 import os
 import pickle
+import re
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -68,14 +70,18 @@ class ForkServer:
             )
         self._prctl = ctypes.CDLL(None, use_errno=True).prctl
 
-    def start(self, arguments, *, cwd, environment, fds, in_terminal=False):
-        """Start the program; return its process id. *fds*: its standard streams."""
+    def start(self, arguments, cwd, environment, streams, *, in_terminal=False, most_bytes=None):
+        """Start the program; return its process id. *streams*: of 0, 1, 2; None is a closed one."""
+        are_open = [number for number, fd in streams.items() if fd is not None]
+        fds = [streams[number] for number in are_open]
         request = pickle.dumps(
             {
-                "arguments": [os.fsdecode(argument) for argument in arguments],
-                "cwd": os.fspath(cwd),
-                "environment": dict(environment),
+                "arguments": [os.fsencode(argument) for argument in arguments],
+                "cwd": os.fsencode(cwd),
+                "environment": {os.fsencode(k): os.fsencode(v) for k, v in environment.items()},
+                "are_open": are_open,
                 "in_terminal": in_terminal,
+                "most_bytes": most_bytes,
             }
         )
         with self._turn:
@@ -102,19 +108,41 @@ def server():
 
 
 class Popen(subprocess.Popen):
-    """A `subprocess.Popen` of ``[python, MAIN, *arguments]``, started warm."""
+    """A `subprocess.Popen` of ``[python, MAIN, *arguments]``, started warm.
+
+    Args:
+        redirected: Streams to close, or to open at a device, as a shell is told: ``<&- >/dev/full``.
+        most_bytes: No file may grow beyond that.
+    """
+
+    def __init__(self, *args, redirected="", most_bytes=None, **more):
+        self._redirected, self._most_bytes = redirected, most_bytes
+        super().__init__(*args, **more)
 
     def _execute_child(
         self, args, _executable, _preexec_fn, _close_fds, _pass_fds, cwd, env, *rest
     ):  # fmt: skip
         ends = rest[3:9]
         p2cread, _, _, c2pwrite, _, errwrite = ends
-        fds = [own if end == -1 else end for own, end in enumerate((p2cread, c2pwrite, errwrite))]
+        given = enumerate((p2cread, c2pwrite, errwrite))
+        streams = {number: number if end == -1 else end for number, end in given}
         try:
-            self.pid = server().start(args[2:], cwd=cwd, environment=env, fds=fds)
+            with ExitStack() as stack:
+                for number, path in redirections(self._redirected):
+                    streams[number] = path and os.open(path, os.O_RDWR)
+                    if path:
+                        stack.callback(os.close, streams[number])
+                self.pid = server().start(args[2:], cwd, env, streams, most_bytes=self._most_bytes)
             self._child_created = True
         finally:
             self._close_pipe_fds(*ends)
+
+
+def redirections(text):
+    """Yield of each redirection in a shell's words the number, and the path; None closes it."""
+    for word in text.split():
+        number, arrow, target = re.fullmatch(r"(\d?)([<>])(&-|/dev/\w+)", word).groups()
+        yield int(number or arrow == ">"), None if target == "&-" else target
 
 
 class Terminal(pexpect.spawn):
@@ -125,9 +153,8 @@ class Terminal(pexpect.spawn):
         try:
             process = ptyprocess.PtyProcess(0, ours)
             process.setwinsize(*dimensions)
-            process.pid = server().start(
-                args[2:], cwd=cwd, environment=env, fds=[theirs] * 3, in_terminal=True
-            )
+            streams = dict.fromkeys(range(3), theirs)
+            process.pid = server().start(args[2:], cwd, env, streams, in_terminal=True)
         finally:
             os.close(theirs)
         return process

@@ -168,12 +168,11 @@ def test_damage_is_in_what_a_turn_prints(server, home, output):
 def test_a_standard_stream_that_is_closed_costs_nothing(tmp_path, closed):
     """The next file that is opened would take its number, and what is printed would go there."""
     program = Program(tmp_path)
-    wrapper = ("sh", "-c", f'exec "$@" {closed}', "sh")
     for output in ("text", "stream-json"):
-        done = program.run("--offline", "-p", "hello", "--output", output, wrapper=wrapper)
+        done = program.run("--offline", "-p", "hello", "--output", output, redirected=closed)
         assert (done.code, done.err) == (0, "")
         assert bool(done.out) == (">&-" not in closed.replace("2>&-", ""))
-    done = program.run("list", wrapper=wrapper)
+    done = program.run("list", redirected=closed)
     assert (done.code, done.err) == (0, "")
     assert program.run("verify").code == 0
 
@@ -182,10 +181,7 @@ def test_a_standard_stream_that_is_closed_costs_nothing(tmp_path, closed):
 def test_a_result_that_finds_no_room_is_an_error(tmp_path, output):
     """The turn is in the log, and whoever reads the file gets nothing of it."""
     program = Program(tmp_path)
-    done = program.run(
-        "--offline", "-p", "hello", "--output", output,
-        wrapper=("sh", "-c", 'exec "$@" >/dev/full', "sh"),
-    )  # fmt: skip
+    done = program.run("--offline", "-p", "hello", "--output", output, redirected=">/dev/full")
 
     assert (done.code, done.err) == (
         1, "leftfold: standard output: No space left on device\n",
