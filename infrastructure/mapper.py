@@ -85,6 +85,8 @@ class ConversationMapper(Mapper[UUID]):
         except _UNREADABLE as error:
             if _written_as(state) > self._topics[topic].class_version:
                 event = _newer(topic, state)
+            elif _is_sealed(state):
+                event = _unrecognised(topic, state, LOCKED)
             else:
                 event = _leniently(self._topics[topic], state) or _unrecognised(
                     topic, state, f"not a {topic}: {error}"
@@ -207,6 +209,11 @@ def _written_as(state: bytes | msgspec.Raw) -> int:
             return version
         case _:
             return 1
+
+
+def _is_sealed(state: bytes | msgspec.Raw) -> bool:
+    """Whether *state* has been through a cipher or a compressor: it does not begin as ours do."""
+    return bytes(state)[:1] != b"{" and decoded(state) is None
 
 
 def _newer(topic: str, state: bytes | msgspec.Raw) -> Unrecognised:

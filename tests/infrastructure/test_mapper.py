@@ -92,13 +92,26 @@ def test_what_is_not_recognised_is_kept_with_its_time_and_its_bytes(using):
         assert state not in stored.state
 
 
-def test_what_a_wrong_key_cannot_open_is_kept_and_says_so():
-    stored = wrapped.to_stored_event(b.user("hi", version=1, parent=None))
-    other = AESCipher(Environment(env={"CIPHER_KEY": AESCipher.create_key(16)}))
-    event = mapper(cipher=other, compressor=ZlibCompressor()).to_domain_event(stored)
+OTHER = AESCipher(Environment(env={"CIPHER_KEY": AESCipher.create_key(16)}))
+
+
+@pytest.mark.parametrize(
+    ("written", "using"),
+    [
+        (wrapped, mapper(cipher=OTHER, compressor=ZlibCompressor())),
+        (wrapped, mapper(compressor=ZlibCompressor())),
+        (wrapped, mapper(cipher=CIPHER)),
+        (mapper(compressor=ZlibCompressor()), plain),
+    ],
+    ids=["another key", "no key", "no compressor beside the key", "no compressor"],
+)
+def test_what_these_settings_cannot_open_is_kept_and_says_so(written, using):
+    stored = written.to_stored_event(b.user("hi", version=1, parent=None))
+    event = using.to_domain_event(stored)
 
     assert event.reason == LOCKED
-    assert event.state == stored.state
+    assert event.state == stored.state or using.cipher is CIPHER
+    assert using.to_domain_event(using.to_stored_event(event)) == event
 
 
 def test_an_originator_id_may_be_text():
