@@ -85,10 +85,11 @@ def everything(palette, system):
     screen.streamed({"type": "retry", "attempt": 1, "of": 3, "after": 1, "reason": "busy"})
     screen.tool_started(call(), "$ make")
     screen.tool_printed(call(), "compiling")
-    screen.typing("and then", [("a prompt", 7), ("/model", None)])
+    screen.show_waiting([("a prompt", 7), ("/model", None)])
+    moving = screen.moving()
     screen.tool_ended(call(), output("failed", is_error=True))
     screen.turn_ended("interrupted", None)
-    return console.file.getvalue() + screen.file.getvalue()
+    return console.file.getvalue() + moving + screen.file.getvalue()
 
 
 def codes(printed):
