@@ -128,6 +128,28 @@ def test_a_save_is_one_write_to_its_log_and_waits_for_the_disk(power):
                 writes = 0
 
 
+def test_a_save_to_several_logs_waits_until_each_is_on_the_disk(power):
+    def act(recorders):
+        for version in (1, 2):  # new logs first, then logs that are there
+            recorders.process.insert_events(
+                [history.event(name, version, "hi") for name in (history.A, history.B)]
+            )
+            yield version
+
+    unsynced, written = set(), 0
+    for operation in power.record(act):
+        match operation:
+            case ("write", file, data) if data.startswith(b"{"):
+                unsynced.add(file)
+                written += 1
+            case ("sync", file):
+                unsynced.discard(file)
+            case ("ack", _):
+                assert not unsynced
+
+    assert written >= 4
+
+
 @pytest.mark.parametrize("tail", history.TAILS)
 def test_a_log_that_was_hurt_before(power, tail):
     """Seals, and appends that say what they build on, may be torn as well."""
