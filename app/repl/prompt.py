@@ -35,6 +35,7 @@ from app.repl.completion import is_completable
 from app.repl.history import PrivateHistory
 from app.repl.line_session import LineSession
 from app.repl.pastes import Pastes, is_choosing_a_file, line_keys
+from app.signals import keys_are_for_a_child
 from app.standard_input import LONGEST, Lines, LongInputError
 from app.view.colours import prompt_style
 from app.view.plain import plain
@@ -229,9 +230,10 @@ class TerminalPrompts:
         async def edit() -> None:
             before = self.pastes.expanded(self.buffer.text)
             try:
-                after = await run_in_terminal(
-                    lambda: click.edit(before, extension=".md"), in_executor=True
-                )
+                with keys_are_for_a_child():
+                    after = await run_in_terminal(
+                        lambda: click.edit(before, extension=".md"), in_executor=True
+                    )
             except (click.ClickException, OSError, ValueError) as error:  # the line stays
                 problem = plain(str(error))
                 await run_in_terminal(lambda: click.echo(problem))

@@ -10,7 +10,7 @@ from tests.app.programs import events, until
 from tests.app.repl.terminal import CTRL_C, ENTER, ESC, PROMPT, Person, has
 from tests.server import Gate, ScriptedServer, call, reply
 
-CTRL_Z = "\x1a"
+CTRL_E, CTRL_X, CTRL_Z, CTRL_BACKSLASH = "\x05", "\x18", "\x1a", "\x1c"
 AT_REST = rf"{PROMPT} *$"
 
 
@@ -190,3 +190,22 @@ def test_a_dumb_terminal_loses_nothing_that_was_typed_meanwhile(tmp_path):
         person.waits("To resume", "shell> $")
 
     assert b"first\\nsecond\\nthird\\nfourth" in server.requests[-1].body
+
+
+@pytest.mark.parametrize("key", [CTRL_C, CTRL_BACKSLASH])
+def test_a_key_that_stops_the_editor_stops_nothing_else(tmp_path, key):
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\necho the editor is open\nexec sleep 600\n")
+    editor.chmod(0o700)
+    with ScriptedServer([reply("One.")]) as server:
+        person = Person(tmp_path, server, EDITOR=str(editor))
+        person.shows(AT_REST)
+        person.presses("half a line" + CTRL_X + CTRL_E)
+        person.shows("the editor is open")
+        person.presses(key)
+        person.shows("Editing failed", rf"{PROMPT} *half a line *$")
+        person.presses(ENTER)
+        person.shows(r"One\.", AT_REST)
+        person.killed()
+
+    assert "half a line" in json.dumps(server.requests[0].json["messages"])
