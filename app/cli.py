@@ -6,6 +6,7 @@ neither for the SDK nor for the prompt.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import os
@@ -206,6 +207,7 @@ def _print_failure(kind: str, message: str) -> None:
 def main() -> NoReturn:
     """Run the command line; errors are a line or two, and a traceback only if it is asked for."""
     gc.set_threshold(_SELDOM)
+    atexit.register(gc.freeze)  # else the end looks through them, too: 0.6 s after a turn
     try:
         is_english()  # click's own messages, too
         code = leftfold.main(prog_name="leftfold", standalone_mode=False)
