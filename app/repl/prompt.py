@@ -176,7 +176,7 @@ class TerminalPrompts:
             self._session.history.append_string(text)
 
     def _begin(self) -> None:
-        self._began, self.pastes.have_brackets = monotonic(), False
+        self._began, self.pastes.have_brackets = self._clock(), False
 
     def _tell_shown(self, _app: object) -> None:
         on_shown, self._on_shown = self._on_shown, None
@@ -266,7 +266,8 @@ class TerminalPrompts:
         there when the prompt begins, and each of its lines is a prompt. Behind a paste that has
         brackets it may be its rest: one that pretends to end early.
         """
-        if not self.pastes.have_brackets and monotonic() - self._began < _SECONDS_OF_TYPEAHEAD:
+        is_soon = self._clock() - self._began < _SECONDS_OF_TYPEAHEAD
+        if is_soon and not self.pastes.have_brackets:
             return False
         waiting = event.key_processor.input_queue
         if any(press.key is not Keys.CPRResponse for press in waiting):
