@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.bootstrap import working_directory
-from app.errors import DONE, FAILED, explanation, name_of, traceback_of
+from app.errors import DONE, EXPECTED, FAILED, explanation, name_of, traceback_of
 from app.i18n import _
 from app.repl import slash
 from app.repl.attachments import Attachments
@@ -211,9 +211,7 @@ class Repl:
         """Whether *prompt* is in the log after the version *since*."""
         try:
             conversation = self.desk.recorded()
-        except Exception as error:
-            if explanation(error) is None:
-                raise
+        except EXPECTED:
             return False
         text = valid(prompt)
         entries = conversation.since(since + 1) if conversation else ()
@@ -244,9 +242,7 @@ class Repl:
             self.context.prompts.keep(text)
         try:
             conversation = self.desk.recorded()
-        except Exception as error:
-            if explanation(error) is None:
-                raise
+        except EXPECTED:
             return
         if conversation is not None:
             way = _("To resume: leftfold -r {id}").format(id=self.open_conversation.id)

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from app.errors import explanation
+from app.errors import EXPECTED
 from app.repl.command import parsed
 from app.repl.typed_ahead import typed_ahead
 from domain.conversation import Conversation
@@ -233,9 +233,7 @@ class Meanwhile:
     def _queue(self) -> dict[Version, str]:
         try:
             return dict(self._workplace.open_conversation.conversation.queue)
-        except Exception as error:
-            if explanation(error) is None:
-                raise
+        except EXPECTED:
             return {}
 
     def _queue_prompt(self, text: str) -> None:

@@ -37,6 +37,7 @@ from app.repl.line_session import LineSession
 from app.repl.pastes import Pastes, is_choosing_a_file, line_keys
 from app.signals import keys_are_for_a_child
 from app.standard_input import LONGEST, Lines, LongInputError
+from app.terminal import is_looked_at, is_typed_at
 from app.view.colours import prompt_style
 from app.view.plain import plain
 from domain.text import valid
@@ -93,7 +94,7 @@ def prompts(
 
 def is_interactive() -> bool:
     """Whether a person can be asked: standard input and output are a terminal."""
-    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+    return is_typed_at() and is_looked_at()
 
 
 # -- a person ----------------------------------------------------------------------------------

@@ -23,6 +23,8 @@ from tests.app.view.test_transcript import ITEMS
 APP = Path(__file__).parents[3] / "app"
 READABLE = 4.5
 BACKGROUNDS = {"dark": ["#000000"], "light": ["#ffffff"], "unknown": ["#000000", "#ffffff"]}
+ATTRIBUTES = {"", "0", "1", "3", "4", "9"}
+"""Bold, italic, underlined, struck: no background."""
 ANSWER = """\
 # Title
 *a* **b** `c` ~~d~~ [e](https://e.example)
@@ -109,14 +111,7 @@ def test_every_colour_that_is_shown_can_be_read_on_its_background(background):
     others = {
         part for code in codes(shown) for part in re.sub(r"38;2;\d+;\d+;\d+", "", code).split(";")
     }
-    assert others <= {
-        "",
-        "0",
-        "1",
-        "3",
-        "4",
-        "9",
-    }  # bold, italic, underlined, struck: no background
+    assert others <= ATTRIBUTES
 
 
 @pytest.mark.parametrize("background", BACKGROUNDS)
@@ -132,14 +127,7 @@ def test_with_256_colours_they_are_the_same(background):
 def test_with_sixteen_colours_which_somebody_chose_there_are_none():
     shown = everything(colours.Palette(), "standard")
 
-    assert {part for code in codes(shown) for part in code.split(";")} <= {
-        "",
-        "0",
-        "1",
-        "3",
-        "4",
-        "9",
-    }
+    assert {part for code in codes(shown) for part in code.split(";")} <= ATTRIBUTES
     assert not [token for token in colours.prompt_style().style_rules if "ansi" in token[1]]
 
 
