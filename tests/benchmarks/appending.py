@@ -11,6 +11,8 @@ from eventsourcing.persistence import StoredEvent
 from app.agent import Agent
 from app.compactor import Compactor
 from app.tool_calls import ToolCalls
+from infrastructure.tools.output import ToolOutput
+from infrastructure.tools.tool import Plan
 from tests.benchmarks import library, limits, workload
 from tests.benchmarks.limits import BLOCK
 from tests.benchmarks.measure import Budget, Comparison
@@ -138,17 +140,16 @@ class Instant:
         yield {"type": "message_stop"}
 
 
-class Output:
-    content, is_error = "done", False
-
-
 class Tools:
     """A toolbox whose calls cost nothing."""
 
     tools = {}
 
-    async def run(self, call, on_output):
-        return Output
+    async def plan(self, call, seen):
+        return Plan()
+
+    async def run(self, call, on_output, *, state, seen):
+        return ToolOutput("done")
 
 
 class Blind:
