@@ -161,6 +161,7 @@ from itertools import islice
 from pathlib import Path
 from uuid import UUID
 from app.application import Conversations
+from domain.events import MessageAppended
 with Conversations({"LEFTFOLD_STORE": sys.argv[1]}) as app:
     talk = app.get(UUID(sys.argv[2]))
     if sys.argv[3] == "whole":
