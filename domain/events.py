@@ -247,9 +247,11 @@ class MessageAppended(Entry, frozen=True, kw_only=True):
     For an assistant's message: *model* is the one that was asked, *request_digest* the digest of
     the request that it answers, and *request_version* the version of the log from which that
     request was projected, by the version *projection* of the context projection. *duration* is in
-    seconds. For a tool's result: *seen* are the files that the model knows whole from it, each path
-    with a digest of its content. An answer with calls has a *seal*: it shows that they were
-    recorded here, and may be taken up after a crash (see `domain.seals`).
+    seconds. *message* is as our own encoder writes it, whatever the log says: the mapper sees to
+    that, and its bytes may be passed on as they are. For a tool's result: *seen* are the files that
+    the model knows whole from it, each path with a digest of its content. An answer with calls has
+    a *seal*: it shows that they were recorded here, and may be taken up after a crash (see
+    `domain.seals`).
     """
 
     TOPIC = "MessageAppended"
@@ -272,7 +274,7 @@ class MessageAppended(Entry, frozen=True, kw_only=True):
         body = decoded(self.message)
         if isinstance(body, dict) and (role := body.get("role")) in ROLES:
             return MessageContent(role, blocks_of(body.get("content")))
-        text = bytes(self.message).decode("utf-8", "replace")
+        text = body if isinstance(body, str) else bytes(self.message).decode("utf-8", "replace")
         role = "assistant" if self.model else "user"
         return MessageContent(role, blocks_of(f"(unreadable: {text})"), is_readable=False)
 

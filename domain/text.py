@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -80,6 +81,18 @@ def decoded(raw: bytes | msgspec.Raw) -> Any:
             return valid_json(json.loads(bytes(raw).decode("utf-8", "replace"), strict=False))
         except (ValueError, RecursionError):
             return None
+
+
+def rewritten(raw: bytes | msgspec.Raw) -> msgspec.Raw:
+    """Return the JSON *raw* as our own encoder writes it; what is no JSON, as a string of it.
+
+    It says what `decoded` says of *raw*, and every parser reads it.
+    """
+    value = decoded(raw)
+    with suppress(RecursionError):
+        if value is not None:
+            return msgspec.Raw(msgspec.json.encode(value))
+    return msgspec.Raw(msgspec.json.encode(bytes(raw).decode("utf-8", "replace")))
 
 
 def shortened(text: str, most: int) -> str:

@@ -50,7 +50,10 @@ class ConversationEvents(EventStore["UUID"]):
     def of_lines(self, originator_id: UUID, lines: Iterable[Line]) -> Iterator[Event]:
         """Yield the events of the *lines* of one log."""
         read = self.mapper.read
-        return (read(originator_id, line.version, line.topic, line.raw) for line in lines)
+        return (
+            read(originator_id, line.version, line.topic, line.raw, as_written=line.is_as_written)
+            for line in lines
+        )
 
     def newest_of(self, originator_id: UUID, topics: Sequence[str]) -> list[Event]:
         """Return the newest event of each of *topics* that there is."""

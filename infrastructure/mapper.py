@@ -15,9 +15,9 @@ from uuid import UUID
 import msgspec
 from eventsourcing.persistence import Mapper, StoredEvent
 
-from domain.events import TOPICS, UNSET_ID, Event, Unrecognised
+from domain.events import TOPICS, UNSET_ID, Event, MessageAppended, Unrecognised
 from domain.snapshot import ConversationSnapshot
-from domain.text import decoded
+from domain.text import decoded, rewritten
 from domain.upcasts import UPCASTS
 
 if TYPE_CHECKING:
@@ -67,9 +67,19 @@ class ConversationMapper(Mapper[UUID]):
         return self.read(originator_id, stored.originator_version, stored.topic, stored.state)
 
     def read(
-        self, originator_id: UUID, version: int, topic: str, state: bytes | msgspec.Raw
+        self,
+        originator_id: UUID,
+        version: int,
+        topic: str,
+        state: bytes | msgspec.Raw,
+        *,
+        as_written: bool = False,
     ) -> Event:
-        """Return the event of that topic and state; `Unrecognised` if it cannot be read."""
+        """Return the event of that topic and state; `Unrecognised` if it cannot be read.
+
+        Unless the state is known to be *as_written*, by our own encoder, a message in it is written
+        again: its bytes go to the model as they are.
+        """
         event: Event
         try:
             if self._is_sealing:
@@ -92,6 +102,8 @@ class ConversationMapper(Mapper[UUID]):
                     topic, state, f"not a {topic}: {error}"
                 )
         # The struct is frozen, but no other code has seen it yet.
+        if isinstance(event, MessageAppended) and not as_written:
+            _set(event, "message", rewritten(event.message))
         _set(event, "originator_id", originator_id)
         _set(event, "originator_version", version)
         return event

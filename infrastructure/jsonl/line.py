@@ -67,6 +67,17 @@ class Line(msgspec.Struct, gc=False):
         return bytes(self.raw)
 
     @property
+    def is_as_written(self) -> bool:
+        """Whether the state is what our own encoder wrote: its checksum agrees, and it is UTF-8."""
+        if not self.crc_ok or self.state64 is not None:
+            return False
+        try:
+            str(self.raw, "utf-8")  # a raw body is not checked for this
+        except UnicodeDecodeError:
+            return False
+        return True
+
+    @property
     def end(self) -> int:
         """Offset of the byte after the line, not counting its newline."""
         return self.offset + self.length
