@@ -7,6 +7,7 @@ what is asked scrolls by as text, and the answer comes from the keys alone.
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 from app.approvers import approval
@@ -15,11 +16,13 @@ from app.repl.question import Question
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from rich.console import Console
 
     from app.ports import Approval, Proposal
+    from domain.messages import ToolUseBlock
 
     class Ask(Protocol):
         """Waits for one of the *words*, and returns what it stands for."""
@@ -40,8 +43,9 @@ _DECLINING = ("no", "reason", STOP)
 class AskingApprover:
     """Asks the person at the terminal: yes, always (this tool, or this command), or no.
 
-    What "always" allows is in the conversation, which works in *cwd*. *ask* waits for an answer,
-    *ask_why* for a reason; by default at the terminal.
+    What "always" allows is in the conversation, which works in *cwd*. The terminal is left to the
+    question while *asking* is entered. *ask* waits for an answer, *ask_why* for a reason; by
+    default at the terminal.
     """
 
     def __init__(
@@ -49,11 +53,13 @@ class AskingApprover:
         console: Console,
         *,
         cwd: Path,
+        asking: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
         ask: Ask | None = None,
         ask_why: Callable[[], Awaitable[str | None]] | None = None,
     ) -> None:
         self._console = console
         self._cwd = cwd
+        self._asking = asking
         self._ask = ask
         self._ask_why = ask_why or ask_why_at_terminal
 
@@ -65,6 +71,10 @@ class AskingApprover:
                 the input). Nothing was decided: the call is recorded as never started.
         """
         question = await asyncio.to_thread(Question.about, proposal, self._cwd, self._console)
+        async with self._asking():
+            return await self._decision(question, proposal.call)
+
+    async def _decision(self, question: Question, call: ToolUseBlock) -> Approval:
         question.show()
         while True:
             answer = await self._answer(question)
@@ -72,7 +82,7 @@ class AskingApprover:
                 raise asyncio.CancelledError
             why = await self._ask_why() if answer == "reason" else ""
             if why is not None:
-                return approval(answer, proposal.call, reason=why)
+                return approval(answer, call, reason=why)
             question.choose_again()
 
     async def _answer(self, question: Question) -> str:

@@ -15,9 +15,9 @@ from app.view.plain import one_line
 from app.view.transcript import ATTACHED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
+    from app.repl.desk import Desk
     from domain.messages import JsonObject
 
 _MENTION = re.compile(r'(?:(?<=\s)|^)@(?:"([^"\n]+)"|([^\s"]+))')
@@ -34,30 +34,27 @@ class Attachment(NamedTuple):
 
 
 class Attachments:
-    """Attaches the files that prompts mention, and says by *say* what became of each.
+    """Attaches the files that prompts at the *desk* mention, and says what became of each."""
 
-    *cwd* returns where they are now.
-    """
-
-    def __init__(self, cwd: Callable[[], Path], say: Callable[[str, str], None]) -> None:
-        self._cwd, self._say = cwd, say
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
         self._unsaid: dict[str, list[tuple[str, str]]] = {}  # by the queued prompt
 
     async def of(self, prompt: str) -> list[JsonObject]:
         """Return the blocks of the files that *prompt* mentions."""
-        blocks, self._unsaid[prompt] = await attached(prompt, self._cwd())
+        blocks, self._unsaid[prompt] = await attached(prompt, self._desk.directory)
         self.say_of(prompt)
         return blocks
 
     async def of_queued(self, prompt: str) -> list[JsonObject]:
         """Return the same for a queued prompt: what became of its files is said below it."""
-        blocks, self._unsaid[prompt] = await attached(prompt, self._cwd())
+        blocks, self._unsaid[prompt] = await attached(prompt, self._desk.directory)
         return blocks
 
     def say_of(self, prompt: str) -> None:
         """Say what became of the files of *prompt*, once."""
         for line, style in self._unsaid.pop(prompt, ()):
-            self._say(line, style)
+            self._desk.say(line, style)
 
 
 async def attachments(prompt: str, cwd: Path) -> list[Attachment]:

@@ -47,7 +47,7 @@ from domain.text import valid
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
-    from typing import Protocol, TextIO
+    from typing import TextIO
 
     from prompt_toolkit.application import Application
     from prompt_toolkit.buffer import Buffer
@@ -56,30 +56,9 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.style import Style
 
+    from app.repl.meanwhile import Meanwhile
     from app.repl.pastes import Pastes
     from app.view.console import Terminal
-
-    class Typist(Protocol):
-        """Who is told what the keys mean."""
-
-        def pressed_key(self) -> None:
-            """A key was pressed, whichever."""
-
-        def entered(self, text: str) -> None:
-            """Enter was pressed: *text* is said."""
-
-        def took_back(self) -> str | None:
-            """Return what was said last, and forget it; None if there is nothing."""
-
-        def stop(self) -> None:
-            """Esc was pressed."""
-
-        def interrupt(self) -> None:
-            """Ctrl+C was pressed."""
-
-        def complain(self, error: BaseException) -> None:
-            """Say what went wrong: nothing is drawn any more, and no key is read."""
-
 
 _LEAST_SECONDS_A_FRAME = 0.03
 """Between two frames, however many keys are pressed and lines printed."""
@@ -103,7 +82,7 @@ class Bottom:
         self._under_way: Callable[[int], Iterator[RenderableType]] = lambda _room: iter(())
         self._printed: list[str] = []
         self._lines: list[list[Segment]] = []
-        self._typist: Typist | None = None
+        self._typist: Meanwhile | None = None
         self._task: asyncio.Task[None] | None = None
         self._source = source
         self._frames = _Frames(self._terminal)
@@ -121,7 +100,7 @@ class Bottom:
     # -- the line ------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def reading(self, typist: Typist) -> AsyncIterator[None]:
+    async def reading(self, typist: Meanwhile) -> AsyncIterator[None]:
         """Draw, and read keys for *typist*, meanwhile."""
         self._typist = typist
         self._begin()

@@ -22,7 +22,7 @@ async def choose(desk: Desk, question: str, words: Sequence[str], default: str) 
     from app.repl.typed_ahead import throw_away_input  # noqa: PLC0415
 
     session: LineSession[str] = LineSession(f"{question} ({', '.join(words)}) [{default}]: ")
-    async with desk.paused():
+    async with desk.meanwhile.paused():
         throw_away_input(session.app.input)
         try:
             answer = (await session.prompt_async(handle_sigint=False)).strip().lower()

@@ -2,62 +2,90 @@
 
 from __future__ import annotations
 
-import asyncio
+import os
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.errors import DONE
+from app.bootstrap import working_directory
+from app.errors import explanation, name_of, traceback_of
 from app.i18n import _
-from app.repl.meanwhile import PausingApprover
+from app.repl.attachments import Attachments
+from app.repl.attention import Attention
+from app.repl.meanwhile import Meanwhile
+from app.repl.work import Work
 from app.view.console import say
 from app.view.plain import plain
-from app.view.transcript import show_past, show_place
+from app.view.transcript import show_past
 from domain.errors import InvalidCommandError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import AsyncIterator, Callable
+
+    from rich.console import Console
 
     from app.agent import Agent
+    from app.bootstrap import AgentFactory
     from app.compactor import Compactor
     from app.open_conversation import OpenConversation
-    from app.repl.context import ReplContext
-    from app.repl.meanwhile import Meanwhile
+    from app.ports import Approver
+    from app.repl.bottom import Bottom
+    from app.repl.prompt import Prompts
+    from app.repl.screen import RichScreen
     from domain.conversation import Conversation
-    from domain.messages import JsonObject
 
 
+@dataclass(kw_only=True, eq=False)
 class Desk:
     """The open conversation, the agent that works in it, and where both are shown.
 
     Attributes:
-        open_conversation: The conversation to go on in.
-        console: Where it is shown.
-        screen: Who watches its turns.
+        console: Where all is printed.
+        screen: Who watches the turns.
+        prompts: Where prompts come from.
         factory: Makes conversations, and the agents that work in them.
-        is_interactive: Whether a person reads and types.
-        is_at_terminal: Whether lists to choose from can be shown.
-        exit_code: What the program ends with; None while it goes on.
-        left: Set when somebody has said that it shall end.
+        open_conversation: The conversation to go on in: new, or resumed.
+        make_approver: Makes the approver of the open conversation: what it was told once holds in
+            that one only.
+        on_switch: Told which conversation is open, now and whenever another one is.
+        attention: Calls the person who looks elsewhere.
+        line: What is typed while the agent works is read from here, if anywhere.
+        has_failed: Whether something went wrong.
+        work: What is being done, and whether the program goes on after it.
+        attachments: The files that prompts mention.
+        meanwhile: What is typed while the agent works.
     """
 
-    def __init__(
-        self,
-        context: ReplContext,
-        meanwhile: Meanwhile,
-        attach: Callable[[str], Awaitable[Sequence[JsonObject]]],
-    ) -> None:
-        """*attach* returns what goes with a queued prompt."""
-        self.open_conversation = context.open_conversation
-        self.console, self.screen = context.console, context.screen
-        self.factory = context.factory
-        self.is_interactive = context.prompts.is_interactive
-        self.is_at_terminal = self.is_interactive and context.line is not None
-        self.exit_code: int | None = None
-        self.left = asyncio.Event()
-        self._context, self._meanwhile, self._attach = context, meanwhile, attach
-        self._agent: Agent | None = None
-        self._offered = ""
-        context.on_switch(self.open_conversation)
+    console: Console
+    screen: RichScreen
+    prompts: Prompts
+    factory: AgentFactory
+    open_conversation: OpenConversation
+    make_approver: Callable[[Desk], Approver]
+    on_switch: Callable[[OpenConversation], None] = lambda _: None
+    attention: Attention = field(default_factory=lambda: Attention(lambda _: None))
+    line: Bottom | None = None
+    has_failed: bool = False
+    _agent: Agent | None = None
+    _offered: str = ""
+
+    def __post_init__(self) -> None:
+        self.work = Work()
+        self.attachments = Attachments(self)
+        self.meanwhile = Meanwhile(self)
+        self.screen.on_request = self.meanwhile.refresh
+        self.on_switch(self.open_conversation)
+
+    @property
+    def is_interactive(self) -> bool:
+        """Whether a person reads and types."""
+        return self.prompts.is_interactive
+
+    @property
+    def is_at_terminal(self) -> bool:
+        """Whether lists to choose from can be shown."""
+        return self.is_interactive and self.line is not None
 
     # -- the conversation ----------------------------------------------------------------------
 
@@ -65,6 +93,11 @@ class Desk:
     def conversation(self) -> Conversation:
         """The open conversation as its log has it."""
         return self.open_conversation.conversation
+
+    @property
+    def directory(self) -> Path:
+        """Where the tools of the open conversation run."""
+        return Path(working_directory(self.conversation, self.factory.settings.cwd))
 
     def recorded(self) -> Conversation | None:
         """Return the open conversation if the store has it."""
@@ -86,21 +119,19 @@ class Desk:
         """Go on in another conversation."""
         before, self.open_conversation = self.open_conversation, open_conversation
         if open_conversation.id != before.id:
-            self._meanwhile.move(before)
+            self.meanwhile.move(before)
             self.factory.let_go(before.id)
         self._agent = None
-        self._context.on_switch(open_conversation)
+        self.on_switch(open_conversation)
 
     def agent(self) -> Agent:
         """Return the agent that works in the open conversation."""
         if self._agent is None:
-            context = self._context
-            approver = context.make_approver(self.open_conversation)
             self._agent = self.factory.agent(
                 self.open_conversation,
-                approver=PausingApprover(approver, self._meanwhile, context.attention),
+                approver=self.make_approver(self),
                 screen=self.screen,
-                attach=self._attach,
+                attach=self.attachments.of_queued,
             )
         return self._agent
 
@@ -120,17 +151,25 @@ class Desk:
         if (conversation := self.recorded()) is not None:
             show_past(self.console, conversation)
 
-    def show_place(self) -> None:
-        """Show where the person is now: what was said last on the way there."""
-        show_place(self.console, self.conversation)
+    def complain(self, error: BaseException) -> None:
+        """Say what went wrong; the REPL goes on."""
+        self.has_failed = True
+        expected = explanation(error)
+        if expected is not None:
+            self.say(expected[0], "red")
+        else:
+            self.say(_("Unexpected error: {what}").format(what=name_of(error)), "red")
+        if os.environ.get("LEFTFOLD_DEBUG"):
+            self.say(traceback_of(error), "dim")
+        elif expected is None:
+            self.say(_("(this is a bug; with LEFTFOLD_DEBUG=1 it shows where)"), "dim")
 
-    def paused(self) -> AbstractAsyncContextManager[None]:
-        """Leave the terminal to a question, or to a list to choose from."""
-        return self._meanwhile.paused()
-
-    async def pressed(self, seconds: float) -> bool:
-        """Wait for *seconds*, or until any key is pressed; return whether one was."""
-        return await self._meanwhile.pressed(seconds)
+    @asynccontextmanager
+    async def asking(self) -> AsyncIterator[None]:
+        """Leave the terminal to a question of the agent, and call the person to it."""
+        async with self.meanwhile.paused():
+            with self.attention.asking():
+                yield
 
     def offer(self, text: str) -> None:
         """Put *text* into the next prompt, to be edited."""
@@ -140,9 +179,3 @@ class Desk:
         """Return what was offered, once."""
         offered, self._offered = self._offered, ""
         return offered
-
-    def leave(self, code: int = DONE) -> None:
-        """End the REPL after what is being done now. The first code counts."""
-        if self.exit_code is None:
-            self.exit_code = code
-        self.left.set()

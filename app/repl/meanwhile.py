@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from app.errors import EXPECTED
 from app.repl.command import parsed
@@ -19,57 +19,12 @@ from app.repl.typed_ahead import typed_ahead
 from domain.conversation import Conversation
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator
     from contextlib import AbstractAsyncContextManager
 
     from app.open_conversation import OpenConversation
-    from app.ports import Approval, Approver, Proposal
-    from app.repl.attention import Attention
+    from app.repl.desk import Desk
     from domain.events import Version
-
-    class Line(Protocol):
-        """The line that is typed meanwhile."""
-
-        @property
-        def text(self) -> str:
-            """What stands in it."""
-
-        def take(self) -> str:
-            """Return what stands in it, and clear it."""
-
-        def give_back(self, text: str) -> None:
-            """Put *text* before what stands in it."""
-
-        def reading(self, typist: Meanwhile) -> AbstractAsyncContextManager[None]:
-            """Read keys for *typist* meanwhile."""
-
-        def paused(self) -> AbstractAsyncContextManager[None]:
-            """Leave the terminal to somebody else meanwhile."""
-
-    class Workplace(Protocol):
-        """Where the work goes on."""
-
-        @property
-        def open_conversation(self) -> OpenConversation:
-            """The conversation that is worked in."""
-
-        def show_waiting(self, waiting: Sequence[Waiting]) -> None:
-            """Show what waits."""
-
-        def show_nothing(self) -> None:
-            """Take what is under way off the screen."""
-
-        def show_said(self, text: str) -> None:
-            """Show a queued prompt that the model gets now."""
-
-        def complain(self, error: BaseException) -> None:
-            """Say what went wrong."""
-
-        def stop(self) -> None:
-            """Stop what is being done."""
-
-        def interrupt(self) -> None:
-            """Stop what is being done; a second time leaves."""
 
 
 class Waiting(NamedTuple):
@@ -80,11 +35,11 @@ class Waiting(NamedTuple):
 
 
 class Meanwhile:
-    """Listens to the *line*, if there is one, while *workplace* is at work."""
+    """Listens to the line of the *desk*, if it has one, while work goes on there."""
 
-    def __init__(self, workplace: Workplace, line: Line | None) -> None:
-        self._workplace = workplace
-        self._line = line
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._line = desk.line
         self._is_turn = False
         self._is_reading = False
         self._waiting: list[Waiting] = []
@@ -103,11 +58,11 @@ class Meanwhile:
             finally:
                 self._is_reading = False
                 self.refresh()
-                self._workplace.show_waiting(())
+                self._desk.screen.show_waiting(())
 
     def paused(self) -> AbstractAsyncContextManager[None]:
         """Leave the terminal to somebody else meanwhile: no key is taken, nothing is drawn."""
-        self._workplace.show_nothing()
+        self._desk.screen.rest()
         self.keep_what_nobody_read()
         return nullcontext() if self._line is None else self._line.paused()
 
@@ -137,14 +92,15 @@ class Meanwhile:
         queue = self._queue()
         for text, version in self._waiting:
             if version is not None and version not in queue:
-                self._workplace.show_said(text)
+                self._desk.screen.prompted(text)
+                self._desk.attachments.say_of(text)
         self._waiting = [one for one in self._waiting if one.version in (None, *queue)]
         if self._is_turn:
             known = {one.version for one in self._waiting}
             new = [version for version in queue if version not in known]
             self._waiting += [Waiting(queue[version], version) for version in new]
         if self._is_reading:
-            self._workplace.show_waiting(self._waiting)
+            self._desk.screen.show_waiting(self._waiting)
 
     def next_command(self) -> str | None:
         """Return the command that is to be run next, and forget it; None for a prompt's turn."""
@@ -217,35 +173,35 @@ class Meanwhile:
     def stop(self) -> None:
         """Stop the work."""
         if self._pressed is None:
-            self._workplace.stop()
+            self._desk.work.stop()
 
     def complain(self, error: BaseException) -> None:
         """Say what went wrong with the line."""
-        self._workplace.complain(error)
+        self._desk.complain(error)
 
     def interrupt(self) -> None:
         """Stop the work, or leave."""
         if self._pressed is None:
-            self._workplace.interrupt()
+            self._desk.work.interrupt()
 
     # ------------------------------------------------------------------------------------------
 
     def _queue(self) -> dict[Version, str]:
         try:
-            return dict(self._workplace.open_conversation.conversation.queue)
+            return dict(self._desk.open_conversation.conversation.queue)
         except EXPECTED:
             return {}
 
     def _queue_prompt(self, text: str) -> None:
         """Queue *text* in the log; what cannot be stands in the line again."""
         try:
-            self._workplace.open_conversation.record(
+            self._desk.open_conversation.record(
                 lambda conversation: conversation.queue_prompt(text)
             )
         except Exception as error:  # noqa: BLE001 - it came from a key: nobody else can tell
             if self._line is not None:
                 self._line.give_back(text)
-            self._workplace.complain(error)
+            self._desk.complain(error)
         else:
             version, text = next(reversed(self._queue().items()))
             self._waiting.append(Waiting(text, version))
@@ -253,25 +209,10 @@ class Meanwhile:
     def _withdraw(self, version: Version) -> bool:
         """Take a prompt out of the queue; return whether it is out, and nobody will say it."""
         try:
-            self._workplace.open_conversation.record(
+            self._desk.open_conversation.record(
                 lambda conversation: conversation.withdraw_prompt(version)
             )
         except Exception as error:  # noqa: BLE001 - as above
-            self._workplace.complain(error)
+            self._desk.complain(error)
             return False
         return True
-
-
-class PausingApprover:
-    """Asks *approver*, with the terminal left to it."""
-
-    def __init__(self, approver: Approver, meanwhile: Meanwhile, attention: Attention) -> None:
-        self._approver = approver
-        self._meanwhile = meanwhile
-        self._attention = attention
-
-    async def decide(self, proposal: Proposal) -> Approval:
-        """Return what *approver* decides."""
-        async with self._meanwhile.paused():
-            with self._attention.asking():
-                return await self._approver.decide(proposal)

@@ -28,7 +28,7 @@ async def navigate(desk: Desk, conversation: Conversation) -> tuple[str, Version
     """Return what to do (enter, summary or fork) at which entry; labels are given at once."""
     at, wanted = conversation.leaf, ""
     folded: set[Version] = set()
-    async with desk.paused():
+    async with desk.meanwhile.paused():
         while True:
             conversation = desk.conversation
             rows = list(outline(conversation))

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.buffer import Buffer
 
 from app.approvers import AllowAll, RefuseAll
-from app.bootstrap import working_directory
-from app.repl import loop, slash
+from app.repl import slash
 from app.repl.approval import AskingApprover
 from app.repl.attention import Attention
 from app.repl.banner import banner
 from app.repl.bottom import Bottom, Silence
 from app.repl.completion import PromptCompleter
-from app.repl.context import ReplContext
+from app.repl.desk import Desk
+from app.repl.loop import Repl
 from app.repl.pastes import Pastes
-from app.repl.prompt import TerminalPrompts, is_interactive, prompts
+from app.repl.prompt import LinePrompts, TerminalPrompts, is_interactive
 from app.repl.screen import RichScreen
 from app.repl.status import StatusLine
 from app.view.console import console, is_fancy
@@ -44,51 +42,47 @@ async def run(factory: AgentFactory, open_conversation: OpenConversation, first:
         status.look_at(open_conversation)
         completer.look_at(open_conversation)
 
-    asked = prompts(
-        factory.settings.home / "history",
-        completer=completer if is_rich else None,
-        toolbar=status if is_rich else None,
-        on_shown=preload,
-        is_vi=factory.settings.editing_mode == "vi",
-    )
-    bottom = _bottom(terminal, asked)
-    return await loop.run(
-        ReplContext(
-            console=terminal,
-            screen=RichScreen(terminal, bottom),
-            prompts=asked,
-            factory=factory,
-            open_conversation=open_conversation,
-            make_approver=lambda open_conversation: _approver(factory, terminal, open_conversation),
-            banner=banner(factory, open_conversation.conversation),
-            first=valid(first or ""),
-            on_switch=look_at,
-            line=bottom,
-            attention=_attention(terminal, rings=is_rich and factory.settings.bell),
-            is_debugging=bool(os.environ.get("LEFTFOLD_DEBUG")),
+    prompts: Prompts = LinePrompts()
+    if is_interactive():
+        prompts = TerminalPrompts(
+            factory.settings.home / "history",
+            completer=completer if is_rich else None,
+            toolbar=status if is_rich else None,
+            on_shown=preload,
+            is_vi=factory.settings.editing_mode == "vi",
         )
+    bottom = _bottom(terminal, prompts)
+    desk = Desk(
+        console=terminal,
+        screen=RichScreen(terminal, bottom),
+        prompts=prompts,
+        factory=factory,
+        open_conversation=open_conversation,
+        make_approver=_approver,
+        on_switch=look_at,
+        attention=_attention(terminal, rings=is_rich and factory.settings.bell),
+        line=bottom,
     )
+    greeting = banner(factory, open_conversation.conversation)
+    return await Repl(desk, banner=greeting, first=valid(first or "")).run()
 
 
-def _bottom(terminal: Console, asked: Prompts) -> Bottom | None:
+def _bottom(terminal: Console, prompts: Prompts) -> Bottom | None:
     """Return what draws below what is printed, where escape codes may be used."""
     if not is_fancy(terminal):
         return None
-    if isinstance(asked, TerminalPrompts):
-        return Bottom(terminal, asked.buffer, asked.pastes)
+    if isinstance(prompts, TerminalPrompts):
+        return Bottom(terminal, prompts.buffer, prompts.pastes)
     return Bottom(terminal, Buffer(), Pastes(), source=Silence())
 
 
-def _approver(
-    factory: AgentFactory, terminal: Console, open_conversation: OpenConversation
-) -> Approver:
-    """Return who decides in a conversation: what is said once holds in that one only."""
-    if factory.settings.yes:
+def _approver(desk: Desk) -> Approver:
+    """Return who decides in the open conversation: what is said once holds in that one only."""
+    if desk.factory.settings.yes:
         return AllowAll()
-    if not is_interactive():
+    if not desk.is_interactive:
         return RefuseAll()
-    cwd = working_directory(open_conversation.conversation, factory.settings.cwd)
-    return AskingApprover(terminal, cwd=Path(cwd))
+    return AskingApprover(desk.console, cwd=desk.directory, asking=desk.asking)
 
 
 def _attention(terminal: Console, *, rings: bool) -> Attention:

@@ -11,6 +11,7 @@ from app.repl.banner import about
 from app.repl.choices import choose_directory, settle_queue
 from app.view.console import width
 from app.view.lines import tree_line
+from app.view.transcript import show_place
 from domain import tree as branches
 from domain.errors import InvalidCommandError
 from domain.events import MessageAppended
@@ -76,7 +77,7 @@ async def _chosen(desk: Desk, arguments: str) -> UUID | None:
         raise InvalidCommandError(_("/resume needs an ID here: `leftfold list` shows them."))
     from app.repl.picker import Picker  # noqa: PLC0415 - only at a terminal
 
-    async with desk.paused():
+    async with desk.meanwhile.paused():
         picker = Picker(
             factory.conversations, factory.settings.cwd, current=desk.open_conversation.id
         )
@@ -90,7 +91,7 @@ async def fork(desk: Desk, arguments: str) -> None:
     conversations = desk.factory.conversations
     child = conversations.fork(conversation.id, entry)
     desk.switch_to(desk.factory.resume(child))
-    desk.show_place()
+    show_place(desk.console, desk.conversation)
     desk.console.line()
     desk.say(
         _("Going on in a copy, {child}. The original is {id}.").format(
@@ -140,7 +141,7 @@ async def _go_to(desk: Desk, version: Version, how: str) -> None:
         )
     else:
         desk.open_conversation.record(lambda conversation: conversation.move_leaf(target))
-    desk.show_place()
+    show_place(desk.console, desk.conversation)
 
 
 async def _leave_branch(

@@ -9,7 +9,7 @@ import sys
 from collections import deque
 from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 from prompt_toolkit import search
@@ -57,39 +57,6 @@ _SECONDS_OF_TYPEAHEAD = 0.25
 _PIECE = 65536
 _SECONDS_TO_LEAVE = 2.0
 """How soon after a Ctrl+C another one leaves."""
-
-
-class Prompts(Protocol):
-    """A source of prompts."""
-
-    @property
-    def is_interactive(self) -> bool:
-        """Whether a person types them, who sees what goes wrong."""
-
-    async def read(self, default: str = "") -> str | None:
-        """Return the next prompt, offering *default* for editing; None to leave."""
-
-    def keep(self, text: str) -> None:
-        """Take *text*, which was typed and cannot be sent any more, among the earlier prompts."""
-
-
-def prompts(
-    history_file: Path | None,
-    *,
-    completer: Completer | None = None,
-    toolbar: Callable[[], FormattedText] | None = None,
-    on_shown: Callable[[], None] | None = None,
-    is_vi: bool = False,
-) -> Prompts:
-    """Return the prompts of the person or program at standard input.
-
-    A person who sees the first prompt reads and types: *on_shown* is called then.
-    """
-    if is_interactive():
-        return TerminalPrompts(
-            history_file, completer=completer, toolbar=toolbar, on_shown=on_shown, is_vi=is_vi
-        )
-    return LinePrompts()
 
 
 def is_interactive() -> bool:
@@ -335,3 +302,7 @@ class LinePrompts:
             await is_readable.wait()
         finally:
             loop.remove_reader(self._descriptor)
+
+
+Prompts: TypeAlias = TerminalPrompts | LinePrompts
+"""A source of prompts."""

@@ -9,7 +9,7 @@ nothing moves.
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -43,27 +43,12 @@ WAITS = {
 _ERROR_WIDTH = 600
 
 
-class ReplScreen(Protocol):
-    """A `Screen` that the REPL can use between turns too."""
-
-    def turn_started(self) -> None:
-        """A prompt was given; nothing has come back yet."""
-
-    def rest(self) -> None:
-        """Nothing is under way any more, whatever happened: leave a clean line."""
-
-    def show_waiting(self, waiting: Sequence[Waiting]) -> None:
-        """Prompts and commands are *waiting*."""
-
-    def prompted(self, text: str) -> None:
-        """A queued prompt goes to the model."""
-
-    def watch(self, on_request: Callable[[], None]) -> None:
-        """Call *on_request* whenever a request goes out."""
-
-
 class RichScreen:
-    """Shows turns on *console*, what is under way at the *bottom*; *clock* counts seconds."""
+    """Shows turns on *console*, what is under way at the *bottom*; *clock* counts seconds.
+
+    Attributes:
+        on_request: Called whenever a request goes out.
+    """
 
     def __init__(
         self,
@@ -82,7 +67,7 @@ class RichScreen:
         self._line_is_open = False  # plain mode: text is being written …
         self._line_ends = False  # … and what was written last ended a line
         self._last_named = ""  # plain mode: the call whose line was printed last
-        self._on_request: Callable[[], None] = lambda: None
+        self.on_request: Callable[[], None] = lambda: None
 
     # -- the port ------------------------------------------------------------------------------
 
@@ -92,7 +77,7 @@ class RichScreen:
 
     def asking(self, purpose: Purpose) -> None:
         """A request goes out: from here on the model is waited for."""
-        self._on_request()
+        self.on_request()
         self._wait(_(WAITS[purpose]))
 
     def streamed(self, event: JsonObject) -> None:
@@ -192,10 +177,6 @@ class RichScreen:
         """A queued prompt goes to the model."""
         self._say("\n  ".join(f"{PROMPT_MARK} {plain(text)}".split("\n")), "bold")
 
-    def watch(self, on_request: Callable[[], None]) -> None:
-        """Call *on_request* whenever a request goes out."""
-        self._on_request = on_request
-
     # -- what has come -------------------------------------------------------------------------
 
     def _retrying(self, event: JsonObject) -> None:
@@ -253,11 +234,7 @@ class RichScreen:
             self._close_line()
 
     def _wait(self, what: str = "") -> None:
-        self._under_way.waiting_since, self._under_way.waiting_for, self._under_way.pause_ends = (
-            self._clock(),
-            what,
-            0.0,
-        )
+        self._under_way.wait(what)
         self._draw()
 
     # -- what is printed, for good -------------------------------------------------------------

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app import bootstrap
 from app.i18n import _
 from domain.errors import InvalidCommandError
 from domain.messages import ToolUseBlock
@@ -37,7 +35,7 @@ async def run(desk: Desk, typed: str) -> None:
         {"id": f"shell-{conversation.version}", "name": "bash", "input": {"command": line}}
     )
     context = ToolContext(
-        cwd=Path(bootstrap.working_directory(conversation, factory.settings.cwd)),
+        cwd=desk.directory,
         side_files=factory.settings.home / "outputs" / str(conversation.id),
         tool_use_id=call.id,
         on_output=lambda text: screen.tool_printed(call, text),

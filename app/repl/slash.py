@@ -66,7 +66,7 @@ async def _help(desk: Desk, _arguments: str) -> None:
 
 
 async def _quit(desk: Desk, _arguments: str) -> None:
-    desk.leave()
+    desk.work.leave()
 
 
 async def _model(desk: Desk, arguments: str) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from app.errors import DONE
 from app.signals import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
-
-    from app.repl.desk import Desk
 
 Result = TypeVar("Result")
 
@@ -18,10 +17,15 @@ _SECONDS_TO_STOP = 3.0
 
 
 class Work:
-    """Does one thing at a time, until it ends, is stopped, or the *desk* is left."""
+    """Does one thing at a time, until it ends, is stopped, or the person leaves.
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    Attributes:
+        exit_code: What the program ends with; None while it goes on.
+    """
+
+    def __init__(self) -> None:
+        self.exit_code: int | None = None
+        self._left = asyncio.Event()
         self._task: asyncio.Task[Any] | None = None
         self._is_prompt = True
 
@@ -34,7 +38,7 @@ class Work:
         prompt is waited for, nothing is at work: to interrupt that is to leave.
         """
         task = asyncio.ensure_future(work)
-        leaving = asyncio.ensure_future(self._desk.left.wait())
+        leaving = asyncio.ensure_future(self._left.wait())
         self._task, self._is_prompt = task, is_prompt
         try:
             await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -53,7 +57,7 @@ class Work:
     def interrupt(self) -> None:
         """Stop what is being done; where nothing is, or a second time, leave."""
         if self._is_prompt or (self._task is not None and self._task.cancelling()):
-            self._desk.leave(INTERRUPTED)
+            self.leave(INTERRUPTED)
         self.stop()
 
     def on_signal(self, code: int) -> None:
@@ -61,5 +65,11 @@ class Work:
         if code == INTERRUPTED:
             self.interrupt()
         else:
-            self._desk.leave(code)
+            self.leave(code)
             self.stop()
+
+    def leave(self, code: int = DONE) -> None:
+        """End the REPL after what is being done now. The first code counts."""
+        if self.exit_code is None:
+            self.exit_code = code
+        self._left.set()

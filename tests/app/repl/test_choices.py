@@ -15,7 +15,7 @@ from prompt_toolkit.output import DummyOutput
 from app.repl.choices import choose
 
 WORDS = ("send", "drop", "keep")
-DESK = SimpleNamespace(paused=nullcontext)
+DESK = SimpleNamespace(meanwhile=SimpleNamespace(paused=nullcontext))
 
 
 def chosen(typed, *, before=""):

@@ -14,8 +14,8 @@ from rich.console import Console
 from app.application import Conversations
 from app.bootstrap import AgentFactory
 from app.repl.banner import _unfinished
-from app.repl.context import ReplContext
-from app.repl.loop import run
+from app.repl.desk import Desk
+from app.repl.loop import Repl
 from app.repl.screen import RichScreen
 from app.settings import settings
 from domain.events import MessageAppended, NoteAppended
@@ -44,28 +44,28 @@ class Prompts:
 class Echo:
     """An agent that appends the prompt and then does what it is told."""
 
-    def __init__(self, at_hand, screen, then):
-        self.at_hand, self.screen, self.then = at_hand, screen, then
+    def __init__(self, open_conversation, screen, then):
+        self.open_conversation, self.screen, self.then = open_conversation, screen, then
 
     async def run_turn(self, prompt, attachments=()):
-        self.at_hand.record(lambda talk: talk.append_prompt(prompt))
+        self.open_conversation.record(lambda conversation: conversation.append_prompt(prompt))
         try:
             await self.then(prompt)
         except asyncio.CancelledError:
-            self.at_hand.record(lambda talk: talk.end_turn("interrupted"))
+            self.open_conversation.record(lambda conversation: conversation.end_turn("interrupted"))
             self.screen.turn_ended("interrupted", None)
             return "interrupted"
-        self.at_hand.record(lambda talk: talk.end_turn("done"))
+        self.open_conversation.record(lambda conversation: conversation.end_turn("done"))
         return "done"
 
     async def go_on(self):
-        self.at_hand.record(lambda talk: talk.deliver_prompts({}))
-        self.at_hand.record(lambda talk: talk.end_turn("done"))
+        self.open_conversation.record(lambda conversation: conversation.deliver_prompts({}))
+        self.open_conversation.record(lambda conversation: conversation.end_turn("done"))
         return "done"
 
 
 class Bench(AgentFactory):
-    """A workshop whose agents are doubles."""
+    """A factory whose agents are doubles."""
 
     def __init__(self, conversations, make_agent):
         super().__init__(settings(), conversations, model=None)
@@ -74,8 +74,8 @@ class Bench(AgentFactory):
     def begin_new(self):
         return self.conversations.start(begin())
 
-    def agent(self, at_hand, *, approver, screen, attach):
-        return self.make_agent(at_hand, screen)
+    def agent(self, open_conversation, *, approver, screen, attach):
+        return self.make_agent(open_conversation, screen)
 
 
 async def nothing(prompt):
@@ -84,31 +84,32 @@ async def nothing(prompt):
 
 @pytest.fixture
 def desk(tmp_path):
-    """Runs a REPL over a list of prompts; returns exit code, what was printed, the context."""
+    """Runs a REPL over a list of prompts; returns exit code, what was printed, the prompts, the logs."""
     environment = {"LEFTFOLD_STORE": str(tmp_path / "store"), "LEFTFOLD_DURABILITY": "os"}
 
     def go(*given, then=nothing, make_agent=None, before=None, **options):
         console = Console(file=io.StringIO(), width=100, force_terminal=False)
         prompts = Prompts(*given, is_interactive=options.pop("is_interactive", True))
+        first = options.pop("first", "")
         with Conversations(environment) as conversations:
             if before:
                 options["open_conversation"] = before(conversations)
-            context = ReplContext(
+            made = Desk(
                 console=console,
                 screen=RichScreen(console),
                 prompts=prompts,
                 factory=Bench(
                     conversations,
-                    make_agent or (lambda at_hand, screen: Echo(at_hand, screen, then)),
+                    make_agent
+                    or (lambda open_conversation, screen: Echo(open_conversation, screen, then)),
                 ),
                 make_approver=lambda _: None,
                 **{
                     "open_conversation": conversations.start(begin()),
-                    "banner": "hello \x1b",
                     **options,
                 },
             )
-            code = asyncio.run(run(context))
+            code = asyncio.run(Repl(made, banner="hello \x1b", first=first).run())
             ids = list(conversations.ids())
             events = [list(conversations.events_of(one)) for one in ids]
         return code, console.file.getvalue(), prompts, ids, events
@@ -139,9 +140,9 @@ def test_a_turn_is_recorded_and_can_be_resumed(desk):
 
 def test_a_resumed_conversation_is_shown(desk):
     def before(conversations):
-        at_hand = conversations.start(begin())
-        at_hand.record(lambda talk: talk.append_prompt("earlier"))
-        return conversations.open(at_hand.id)
+        open_conversation = conversations.start(begin())
+        open_conversation.record(lambda conversation: conversation.append_prompt("earlier"))
+        return conversations.open(open_conversation.id)
 
     _, shown, _, _, _ = desk(before=before)
 
@@ -177,17 +178,17 @@ def test_what_was_queued_when_all_was_said_is_the_next_turn_and_stays_in_the_log
     """It is never taken out of the log to be kept in memory: a crash would lose it."""
     queued = []
 
-    def make_agent(at_hand, screen):
+    def make_agent(open_conversation, screen):
         async def type_late(_prompt):
-            at_hand.record(lambda talk: talk.queue_prompt("late"))
-            at_hand.record(lambda talk: talk.queue_prompt("later"))
+            open_conversation.record(lambda conversation: conversation.queue_prompt("late"))
+            open_conversation.record(lambda conversation: conversation.queue_prompt("later"))
 
         class Late(Echo):
             async def go_on(self):
-                queued.extend(at_hand.conversation.queue.values())
+                queued.extend(open_conversation.conversation.queue.values())
                 return await super().go_on()
 
-        return Late(at_hand, screen, type_late)
+        return Late(open_conversation, screen, type_late)
 
     _, _, prompts, _, [events] = desk("go", "q", make_agent=make_agent)
 
@@ -198,10 +199,10 @@ def test_what_was_queued_when_all_was_said_is_the_next_turn_and_stays_in_the_log
 
 def test_the_output_of_a_command_is_shown_even_if_the_log_cannot_take_it(desk, monkeypatch):
     def before(conversations):
-        at_hand = conversations.start(begin())
-        at_hand.record(lambda talk: talk.append_prompt("earlier"))
+        open_conversation = conversations.start(begin())
+        open_conversation.record(lambda conversation: conversation.append_prompt("earlier"))
         monkeypatch.setattr(conversations.recorder, "insert_events", full)
-        return at_hand
+        return open_conversation
 
     def full(*_args, **_kwargs):
         raise OperationalError("the disk is full")
@@ -213,11 +214,13 @@ def test_the_output_of_a_command_is_shown_even_if_the_log_cannot_take_it(desk, m
     assert not any(isinstance(event, NoteAppended) for event in events)
 
 
-def test_debugging_shows_the_traceback(desk):
+def test_debugging_shows_the_traceback(desk, monkeypatch):
+    monkeypatch.setenv("LEFTFOLD_DEBUG", "1")
+
     async def breaks(prompt):
         raise RuntimeError("boom")
 
-    assert "Traceback" in desk("hi", then=breaks, is_debugging=True)[1]
+    assert "Traceback" in desk("hi", then=breaks)[1]
 
 
 def test_a_script_learns_that_something_failed(desk):
@@ -435,29 +438,37 @@ def test_one_blank_line_stands_below_the_place_that_one_has_gone_to(desk):
 def test_what_the_log_knows_of_a_turn_that_a_crash_ended_is_said():
     def at(*steps):
         with Conversations({"PERSISTENCE_MODULE": "eventsourcing.popo"}) as conversations:
-            at_hand = conversations.start(begin())
-            for step in (lambda talk: talk.append_prompt("go"), *steps):
-                at_hand.record(step)
-            return list(_unfinished(at_hand.conversation))
+            open_conversation = conversations.start(begin())
+            for step in (lambda conversation: conversation.append_prompt("go"), *steps):
+                open_conversation.record(step)
+            return list(_unfinished(open_conversation.conversation))
 
     use = {"type": "tool_use", "id": "toolu_1", "name": "bash", "input": {"command": "make"}}
 
-    def ask(talk):
-        talk.append_answer([use], stop_reason="tool_use", answers=talk.leaf, model="m", usage={})
+    def ask(conversation):
+        conversation.append_answer(
+            [use], stop_reason="tool_use", answers=conversation.leaf, model="m", usage={}
+        )
 
-    def ask_both(talk):
+    def ask_both(conversation):
         calls = [use, {**use, "id": "toolu_2"}]
-        talk.append_answer(calls, stop_reason="tool_use", answers=talk.leaf, model="m", usage={})
+        conversation.append_answer(
+            calls, stop_reason="tool_use", answers=conversation.leaf, model="m", usage={}
+        )
 
-    def half(talk):
+    def half(conversation):
         text = [{"type": "text", "text": "Ha"}]
-        talk.append_answer(text, stop_reason="interrupted", answers=talk.leaf, model="m", usage={})
+        conversation.append_answer(
+            text, stop_reason="interrupted", answers=conversation.leaf, model="m", usage={}
+        )
 
     assert at() == ["The last turn was cut off before its answer"]
     assert at(ask) == []
-    assert at(ask, lambda talk: talk.start_tool("toolu_1")) == [
+    assert at(ask, lambda conversation: conversation.start_tool("toolu_1")) == [
         "bash was started when the program ended: its outcome is unknown"
     ]
-    assert at(ask_both, lambda talk: talk.append_tool_result("toolu_1", "done")) == []
+    assert (
+        at(ask_both, lambda conversation: conversation.append_tool_result("toolu_1", "done")) == []
+    )
     assert at(half) == ["The last answer was cut off"]
-    assert at(lambda talk: talk.end_turn("failed")) == []
+    assert at(lambda conversation: conversation.end_turn("failed")) == []

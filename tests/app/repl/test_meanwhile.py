@@ -29,19 +29,21 @@ class Line:
         self.text = text
 
 
-class Place:
-    """Where the work goes on; it remembers what it was told."""
+class Desk:
+    """A desk, its screen and its work; it remembers what it was told."""
 
-    def __init__(self, at_hand):
-        self.open_conversation, self.complaints, self.stopped = at_hand, [], []
+    def __init__(self, open_conversation, line):
+        self.open_conversation, self.line = open_conversation, line
+        self.complaints, self.stopped = [], []
+        self.screen = self.work = self.attachments = self
 
     def show_waiting(self, waiting):
         self.waiting = list(waiting)
 
-    def show_nothing(self):
+    def prompted(self, text):
         pass
 
-    def show_said(self, text):
+    def say_of(self, text):
         pass
 
     def stop(self):
@@ -64,11 +66,11 @@ def reading(meanwhile, *, is_turn):
 
 
 @pytest.fixture
-def place():
+def desk():
     with Conversations({"PERSISTENCE_MODULE": "eventsourcing.popo"}) as conversations:
-        place = Place(conversations.start(begin()))
-        place.conversations = conversations
-        yield place
+        desk = Desk(conversations.start(begin()), Line())
+        desk.conversations = conversations
+        yield desk
 
 
 def full(*_args, **_kwargs):
@@ -80,66 +82,65 @@ def full(*_args, **_kwargs):
     [(Meanwhile.took_back, None), (Meanwhile.take_all, "")],
     ids=["the last", "all"],
 )
-def test_what_cannot_be_taken_out_of_the_queue_is_not_handed_out(place, monkeypatch, take, nothing):
+def test_what_cannot_be_taken_out_of_the_queue_is_not_handed_out(desk, monkeypatch, take, nothing):
     """Else the agent would say it, and the person once more."""
-    meanwhile = Meanwhile(place, Line())
+    meanwhile = Meanwhile(desk)
     with reading(meanwhile, is_turn=True):
         meanwhile.entered("once")
         with monkeypatch.context() as broken:
-            broken.setattr(place.conversations.recorder, "insert_events", full)
+            broken.setattr(desk.conversations.recorder, "insert_events", full)
 
             assert take(meanwhile) == nothing
 
-    assert place.complaints == [NotRecordedError]
-    assert list(place.open_conversation.conversation.queue.values()) == ["once"]
+    assert desk.complaints == [NotRecordedError]
+    assert list(desk.open_conversation.conversation.queue.values()) == ["once"]
 
 
 @pytest.mark.parametrize(
     ("take", "taken"), [(Meanwhile.took_back, "two"), (Meanwhile.take_all, "one\n\ntwo")]
 )
-def test_what_was_handed_out_is_queued_no_more(place, take, taken):
-    meanwhile = Meanwhile(place, Line())
+def test_what_was_handed_out_is_queued_no_more(desk, take, taken):
+    meanwhile = Meanwhile(desk)
     with reading(meanwhile, is_turn=True):
         meanwhile.entered("one")
         meanwhile.entered("two")
 
         assert take(meanwhile) == taken
         if taken == "two":
-            assert [text for text, _ in place.waiting] == ["one"]  # on the screen
+            assert [text for text, _ in desk.waiting] == ["one"]  # on the screen
 
-    left = list(place.open_conversation.conversation.queue.values())
+    left = list(desk.open_conversation.conversation.queue.values())
     assert left == (["one"] if taken == "two" else [])
-    assert place.complaints == []
+    assert desk.complaints == []
 
 
 @pytest.mark.parametrize("is_turn", [True, False])
-def test_what_is_shown_as_queued_is_in_the_log_whatever_is_at_work(place, is_turn):
-    meanwhile = Meanwhile(place, Line())
+def test_what_is_shown_as_queued_is_in_the_log_whatever_is_at_work(desk, is_turn):
+    meanwhile = Meanwhile(desk)
     with reading(meanwhile, is_turn=is_turn):
         meanwhile.entered("a prompt")
         meanwhile.entered("/compact")
 
-        assert [text for text, version in place.waiting if version] == ["a prompt"]
-        assert list(place.open_conversation.conversation.queue.values()) == ["a prompt"]
+        assert [text for text, version in desk.waiting if version] == ["a prompt"]
+        assert list(desk.open_conversation.conversation.queue.values()) == ["a prompt"]
 
 
-def test_what_the_log_cannot_take_is_not_queued_and_stands_in_the_line(place, monkeypatch):
-    line = Line()
-    meanwhile = Meanwhile(place, line)
+def test_what_the_log_cannot_take_is_not_queued_and_stands_in_the_line(desk, monkeypatch):
+    meanwhile = Meanwhile(desk)
     with reading(meanwhile, is_turn=False):
-        monkeypatch.setattr(place.conversations.recorder, "insert_events", full)
+        monkeypatch.setattr(desk.conversations.recorder, "insert_events", full)
         meanwhile.entered("a prompt")
 
-        assert (place.waiting, line.text) == ([], "a prompt")
-    assert place.complaints == [NotRecordedError]
+        assert (desk.waiting, desk.line.text) == ([], "a prompt")
+    assert desk.complaints == [NotRecordedError]
 
 
 COMMANDS = ["/compact", "  /model x", "!rm x", "!!ls", "q", " quit ", "/unknown"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_waits_as_one_and_never_stands_among_prompts(place, command):
-    meanwhile = Meanwhile(place, Line())
+def test_a_command_waits_as_one_and_never_stands_among_prompts(desk, command):
+    meanwhile = Meanwhile(desk)
     with reading(meanwhile, is_turn=True):
         for text in ("one", command, "two"):
             meanwhile.entered(text)
@@ -150,20 +151,20 @@ def test_a_command_waits_as_one_and_never_stands_among_prompts(place, command):
     assert meanwhile.next_command() is None
 
 
-def test_a_queued_prompt_moves_with_the_person_to_another_conversation(place):
-    meanwhile, before = Meanwhile(place, Line()), place.open_conversation
+def test_a_queued_prompt_moves_with_the_person_to_another_conversation(desk):
+    meanwhile, before = Meanwhile(desk), desk.open_conversation
     with reading(meanwhile, is_turn=False):
         meanwhile.entered("for the new one")
-        place.open_conversation = place.conversations.start(begin())
+        desk.open_conversation = desk.conversations.start(begin())
         meanwhile.move(before)
 
         assert dict(before.conversation.queue) == {}
-        assert list(place.open_conversation.conversation.queue.values()) == ["for the new one"]
+        assert list(desk.open_conversation.conversation.queue.values()) == ["for the new one"]
         assert meanwhile.is_queued()
 
 
-def test_while_any_key_is_waited_for_none_stops_the_work(place):
-    meanwhile = Meanwhile(place, Line())
+def test_while_any_key_is_waited_for_none_stops_the_work(desk):
+    meanwhile = Meanwhile(desk)
 
     async def waited():
         waiting = asyncio.create_task(meanwhile.pressed(60))
@@ -174,7 +175,7 @@ def test_while_any_key_is_waited_for_none_stops_the_work(place):
         return await waiting
 
     assert asyncio.run(waited())
-    assert place.stopped == []
+    assert desk.stopped == []
     meanwhile.stop()
     meanwhile.interrupt()
-    assert place.stopped == ["stop", "interrupt"]
+    assert desk.stopped == ["stop", "interrupt"]

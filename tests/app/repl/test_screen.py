@@ -350,7 +350,7 @@ def test_the_pause_before_a_retry_and_the_wait_after_it_are_told_apart():
 
 def test_what_was_delivered_is_shown_when_the_request_goes_out():
     screen = Screen(fancy=True)
-    screen.watch(lambda: screen.prompted("a queued prompt"))
+    screen.on_request = lambda: screen.prompted("a queued prompt")
     screen.asking("answer")
 
     assert "a queued prompt" in screen.text()
