@@ -13,7 +13,6 @@ from infrastructure.errors import (
     LogMissingError,
     LogReplacedError,
     NewerFormatError,
-    ReadError,
     VersionConflictError,
     WriteError,
 )
@@ -80,7 +79,7 @@ class LogFile(LogReader):
         Raises:
             LogReplacedError: It is not the file it was.
             LockTimeoutError: Another process keeps the lock.
-            WriteError: What was not saved last time can still not be cut.
+            WriteError: It cannot be opened, or what was not saved last time cannot be cut.
         """
         try:
             fd = self._fd if self._fd is not None else self._open()
@@ -94,9 +93,7 @@ class LogFile(LogReader):
             raise NewerFormatError(self.path, error.format) from None
         except OSError as error:
             self.close()
-            if self._unsaved is not None:
-                raise WriteError(self.path, error) from error
-            raise ReadError(self.path, error) from error
+            raise WriteError(self.path, error) from error
 
     def end(self) -> None:
         """Unlock the file."""

@@ -334,7 +334,7 @@ def test_a_disk_that_is_read_only(mounted):
     subprocess.run(["mount", "-o", "remount,ro", str(mounted)], check=True)
 
     for step in history.STEPS[3:5]:
-        with pytest.raises(StoreError, match="Read-only"):
+        with pytest.raises(WriteError, match="not saved: Read-only"):
             recorders.do(step)
     found = recorders.process.select_notifications(None, 1000)
     assert [n.originator_version for n in found] == list(range(1, 8))
