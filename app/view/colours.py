@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 Background: TypeAlias = Literal["dark", "light", "unknown"]
 
-WIDE_SYSTEMS: Final = ("256", "truecolor")
+_MANY: Final = ("256color", "kitty")
+_TRUE: Final = ("truecolor", "24bit")
+"""How ``TERM`` ends, and what ``COLORTERM`` says, where there are 256 colours or more."""
 
 
 class Palette(NamedTuple):
@@ -64,12 +66,19 @@ def background(setting: str, environment: Mapping[str, str]) -> Background:
     return "light" if int(last) in _LIGHT_COLOURS else "dark"
 
 
+def has_many(environment: Mapping[str, str]) -> bool:
+    """Whether the terminal has 256 colours or more, as rich decides: the prompt cannot wait for it.
+
+    What is no terminal, or a dumb one, is given no colours, whatever these are.
+    """
+    kind = environment.get("TERM", "").strip().lower().rpartition("-")[2]
+    return kind in _MANY or environment.get("COLORTERM", "").strip().lower() in _TRUE
+
+
 @cache
 def palette() -> Palette:
     """Return the colours of this process's terminal."""
-    from rich.console import Console  # noqa: PLC0415 - not for pipes
-
-    if Console().color_system not in WIDE_SYSTEMS:
+    if not has_many(os.environ):
         return Palette()
     return PALETTES[background(_setting, os.environ)]
 

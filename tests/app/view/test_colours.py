@@ -146,6 +146,18 @@ def test_a_terminal_of_sixteen_colours_gets_none_of_ours(monkeypatch, terminal, 
         colours.choose("auto")
 
 
+@pytest.mark.parametrize("colorterm", ["", "truecolor", " 24BIT ", "yes"])
+@pytest.mark.parametrize(
+    "terminal",
+    ["", "xterm", "xterm-256color", "XTERM-256COLOR ", "screen-16color", "xterm-kitty", "256color"],
+)
+def test_who_has_many_colours_is_decided_as_rich_does(terminal, colorterm):
+    environment = {"TERM": terminal, "COLORTERM": colorterm}
+    console = Console(force_terminal=True, _environ=environment)
+
+    assert colours.has_many(environment) == (console.color_system in ("256", "truecolor"))
+
+
 def test_what_asks_has_the_terminals_own_background():
     """prompt_toolkit's menus and bars are black, grey or reversed, if nobody says otherwise."""
     style = merge_styles([default_ui_style(), colours.prompt_style()])
