@@ -208,15 +208,16 @@ class Agent:
     @property
     def _all_sent(self) -> int:
         """How many requests have gone out, whatever came of them."""
-        return self._sent + self.compactor.requests
+        return self._sent + self.compactor.summariser.requests
 
     async def _ask_in_room(self, spending: Spending) -> Answer:
         """Ask, in a context that fits; what the server refuses is changed, and asked again."""
         await self.compactor.make_room()
         refusals = Refusals(self._open_conversation, self.compactor, self._screen)
         while True:
-            lost = added(self._lost, self.compactor.unrecorded)
+            lost = added(self._lost, self.compactor.summariser.unrecorded)
             spending.ask(self._open_conversation.conversation, lost, self._all_sent)
+            self._screen.asking("answer")
             try:
                 return await self._ask()
             except ModelError as problem:
@@ -226,9 +227,7 @@ class Agent:
         """Say the prompts that are queued; return whether there was any."""
         queued = await self._attachments_of_queue()
         if queued:
-            self._open_conversation.record(
-                lambda conversation: conversation.deliver_prompts(queued)
-            )
+            self._open_conversation.record(lambda latest: latest.deliver_prompts(queued))
         return bool(queued)
 
     async def _attachments_of_queue(self) -> dict[Version, Sequence[JsonObject]]:
@@ -293,12 +292,12 @@ class Agent:
         def end(conversation: Conversation) -> None:
             if conversation.leaf == leaf:  # else another program works there
                 conversation.close_open_calls()
-            lost = added(self._lost, self.compactor.unrecorded)
+            lost = added(self._lost, self.compactor.summariser.unrecorded)
             spent = added(total(conversation, since=first), lost)
             conversation.end_turn(outcome, error=error, spent=spent, lost=lost)
 
         self._open_conversation.record(end, anywhere=True)
-        self._lost = self.compactor.unrecorded = {}
+        self._lost = self.compactor.summariser.unrecorded = {}
         self._screen.turn_ended(outcome, error)
         return outcome
 

@@ -214,7 +214,6 @@ class AgentFactory:
         from app.agent import Agent, nothing  # noqa: PLC0415
         from app.tool_calls import ToolCalls  # noqa: PLC0415
         from app.turn_limits import TurnLimits  # noqa: PLC0415
-        from app.watched_model import WatchedModel  # noqa: PLC0415
 
         self.hold(open_conversation.id)
         cwd = working_directory(open_conversation.conversation, self.settings.cwd)
@@ -222,7 +221,7 @@ class AgentFactory:
         return Agent(
             open_conversation,
             compactor=self.compactor(open_conversation, screen),
-            model=WatchedModel(self.model, screen, "answer"),
+            model=self.model,
             limits=TurnLimits(self.settings.max_requests, self.settings.max_cost, _cost),
             tool_calls=ToolCalls(open_conversation, toolbox, approver, screen, cwd=cwd),
             screen=screen,
@@ -269,11 +268,9 @@ class AgentFactory:
     def compactor(self, open_conversation: OpenConversation, screen: Screen) -> Compactor:
         """Return what makes room in the open conversation."""
         from app.compactor import Compactor  # noqa: PLC0415
-        from app.watched_model import WatchedModel  # noqa: PLC0415
 
-        surely_fits = 0 if self.settings.context_window else SURELY_FITS
-        model = WatchedModel(self.model, screen, "summary")
-        return Compactor(open_conversation, model, screen, self.window_of, surely_fits=surely_fits)
+        fits = 0 if self.settings.context_window else SURELY_FITS
+        return Compactor(open_conversation, self.model, screen, self.window_of, surely_fits=fits)
 
     def window_of(self, model: str) -> int:
         """Return how many tokens *model* can take in: what the settings say, or what is known."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from app.ports import Model, Screen
     from domain.conversation import Conversation
     from domain.events import Entry, Version
-    from domain.messages import JsonObject
 
 SMALLEST_GUESS = 4_096
 """The smallest window that is tried where nobody says how large it is."""
@@ -36,6 +35,9 @@ class Compactor:
 
     *window_of* tells how many tokens a model can take in; nobody is asked about a context of up to
     *surely_fits* tokens.
+
+    Attributes:
+        summariser: Asks for the summaries, and counts what that takes.
     """
 
     def __init__(
@@ -52,34 +54,20 @@ class Compactor:
         self._window_of = window_of
         self._surely_fits = surely_fits
         self._believed: int | None = None  # the window, before it was guessed to be smaller
-        self._summaries = Summariser(
+        self.summariser = Summariser(
             model, screen, window=lambda: self.window, learn=self._learn_from
         )
-
-    @property
-    def unrecorded(self) -> JsonObject:
-        """What summaries have used, good or not, that no event accounts for yet."""
-        return self._summaries.unrecorded
-
-    @unrecorded.setter
-    def unrecorded(self, usage: JsonObject) -> None:
-        self._summaries.unrecorded = usage
-
-    @property
-    def requests(self) -> int:
-        """How many requests for summaries have gone out, whatever came of them."""
-        return self._summaries.requests
 
     def is_needed(self) -> bool:
         """Whether the next request would not leave room for its answer."""
         conversation = self._open_conversation.conversation
         surely_fits = 0 if conversation.known_limits.context_window else self._surely_fits
         tokens = context_tokens(conversation)
-        return tokens > surely_fits and tokens > self._room().limit
+        return tokens > surely_fits and tokens > self.room.limit
 
     def is_nearly_full(self) -> bool:
         """Whether the context fills most of the window, as far as anybody knows."""
-        return 2 * context_tokens(self._open_conversation.conversation) > self._room().limit
+        return 2 * context_tokens(self._open_conversation.conversation) > self.room.limit
 
     async def make_room(self, *, reason: str = "threshold") -> None:
         """Compact until the next request fits, keeping less and less of the recent past.
@@ -90,9 +78,9 @@ class Compactor:
         for share in SHARES:
             if not self.is_needed():
                 return
-            await self.compact(reason=reason, keep=max(int(self._room().keep * share), 1))
+            await self.compact(reason=reason, keep=max(int(self.room.keep * share), 1))
         if self.is_needed():
-            room = self._room()
+            room = self.room
             tokens = context_tokens(self._open_conversation.conversation)
             message = _(
                 "the conversation needs about {tokens:,} tokens and the model takes in "
@@ -109,27 +97,27 @@ class Compactor:
             ModelError: there was no good summary; nothing changed.
         """
         conversation = self._open_conversation.conversation
-        cut = find_cut(conversation, self._room().keep if keep is None else keep)
+        cut = find_cut(conversation, self.room.keep if keep is None else keep)
         if cut is None:
             return False
         before = context_tokens(conversation)
         self._screen.compacting(before)
-        past, turn, asked = await self._summaries.summarise(
+        past, turn, asked = await self.summariser.summarise(
             conversation, Subject.of_cut(cut), focus=focus, may_be_whole=reason != "overflow"
         )
         self._open_conversation.record(
             lambda latest: latest.compact(
-                summary_text(cut, past, turn, self._room()),
+                summary_text(cut, past, turn, self.room),
                 first_kept=cut.first_kept,
                 tokens_before=before,
                 reason=reason,
                 model=conversation.model,
-                usage=self.unrecorded,
+                usage=self.summariser.unrecorded,
                 asked=asked,
             ),
             anywhere=True,  # it was paid for
         )
-        self.unrecorded = {}
+        self.summariser.unrecorded = {}
         self._screen.compacted(context_tokens(self._open_conversation.conversation))
         return True
 
@@ -140,14 +128,14 @@ class Compactor:
             ModelError: there was no good summary, or there is nothing to summarise.
         """
         conversation = self._open_conversation.conversation
-        cut = find_cut(conversation, self._room().keep)
+        cut = find_cut(conversation, self.room.keep)
         if cut is None:
             raise ModelError(_("There is nothing to compact yet."), kind="nothing_to_compact")
         self._screen.compacting(context_tokens(conversation))
-        past, turn, _asked = await self._summaries.summarise(
+        past, turn, _asked = await self.summariser.summarise(
             conversation, Subject.of_cut(cut), focus=focus
         )
-        summary, usage = summary_text(cut, past, turn, self._room()), self.unrecorded
+        summary, usage = summary_text(cut, past, turn, self.room), self.summariser.unrecorded
         return lambda new: new.carry_over(conversation, summary, cut.first_kept, usage=usage)
 
     async def leave_branch(
@@ -159,16 +147,20 @@ class Compactor:
             ModelError: there was no good summary; nothing changed.
         """
         conversation = self._open_conversation.conversation
-        summary, _turn, asked = await self._summaries.summarise(
+        summary, _turn, asked = await self.summariser.summarise(
             conversation, Subject.of_branch(left), focus=focus
         )
         self._open_conversation.record(
             lambda latest: latest.leave_branch(
-                target, summary, model=conversation.model, usage=self.unrecorded, asked=asked
+                target,
+                summary,
+                asked=asked,
+                model=conversation.model,
+                usage=self.summariser.unrecorded,
             ),
             anywhere=True,
         )
-        self.unrecorded = {}
+        self.summariser.unrecorded = {}
 
     @property
     def window(self) -> int:
@@ -177,18 +169,16 @@ class Compactor:
         return conversation.known_limits.within(self._window_of(conversation.model or ""))
 
     @property
-    def keep(self) -> int:
-        """About how many tokens of the recent past a compaction keeps as they are."""
-        return self._room().keep
+    def room(self) -> Room:
+        """How that window is used."""
+        return Room.of(self.window)
 
-    def learn(self, *, context_window: int | None = None, max_tokens: int | None = None) -> bool:
-        """Record a limit of today's model; return whether that is news."""
+    def learn(self, **limit: int) -> bool:
+        """Record a limit of today's model (see `Limits`); return whether that is news."""
         conversation = self._open_conversation.conversation
         before = conversation.version
         self._open_conversation.record(
-            lambda latest: latest.learn_limits(
-                latest.model or "", context_window=context_window, max_tokens=max_tokens
-            )
+            lambda latest: latest.learn_limits(latest.model or "", **limit)
         )
         return self._open_conversation.conversation.version > before
 
@@ -232,6 +222,3 @@ class Compactor:
         if problem.max_tokens is not None:
             return self.learn(max_tokens=problem.max_tokens)
         return problem.is_overflow and self.learn_window(problem)
-
-    def _room(self) -> Room:
-        return Room.of(self.window)

@@ -133,6 +133,7 @@ class Summariser:
         """
         answer = Answer()
         self.requests += 1
+        self._screen.asking("summary")
         try:
             async for event in self._model.stream(request):
                 if event["type"] == "retry":  # the summary itself is not for the screen

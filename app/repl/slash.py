@@ -127,7 +127,7 @@ async def _compact(desk: Desk, arguments: str) -> None:
             "are, and the conversation has about {tokens:,}."
         )
         tokens = context_tokens(desk.conversation)
-        desk.say(said.format(keep=desk.compactor.keep, tokens=tokens))
+        desk.say(said.format(keep=desk.compactor.room.keep, tokens=tokens))
 
 
 TABLE = (

@@ -20,7 +20,10 @@ class Witness:
     """A screen that remembers what it was shown."""
 
     def __init__(self):
-        self.shown = []
+        self.shown, self.asked_for = [], []
+
+    def asking(self, purpose):
+        self.asked_for.append(purpose)
 
     def streamed(self, event):
         self.shown.append(("streamed", event["type"]))

@@ -1,6 +1,7 @@
 """Compaction, against a real server, over every persistence module."""
 
 import asyncio
+from itertools import groupby
 
 import pytest
 
@@ -124,6 +125,8 @@ def test_an_overflow_that_the_api_reports_compacts_and_retries_once(desk):
     assert asyncio.run(desk.say("short")) == "done"
 
     assert [each.reason for each in compactions(desk.talk)] == ["overflow"]
+    asked_for = [purpose for purpose, _ in groupby(desk.screen.asked_for)]
+    assert asked_for[-3:] == ["answer", "summary", "answer"]
 
 
 def test_a_second_overflow_is_an_error_and_the_log_is_whole(desk):
@@ -295,7 +298,7 @@ def test_what_a_good_summary_has_used_is_accounted_for_once(desk, how):
         e for e in desk.talk.entries.values() if isinstance(e, Compacted | BranchSummarized)
     ]
     assert summary.usage["input_tokens"] == 100 * asked > 0
-    assert desk.compactor.unrecorded == {}
+    assert desk.compactor.summariser.unrecorded == {}
 
 
 def test_a_summary_that_is_too_long_leaves_room_for_what_is_said_next(desk):
