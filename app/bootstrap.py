@@ -97,7 +97,7 @@ async def model(settings: Settings) -> AsyncIterator[Model]:
         if is_offline(settings):
             client = AnthropicModel(base_url=offline_url, api_key=OFFLINE_MODEL)
         else:
-            client = AnthropicModel(idle_limit=settings.idle_limit)
+            client = AnthropicModel(idle_limit=settings.keys.idle_limit)
         try:
             yield client
         finally:
@@ -190,7 +190,7 @@ class AgentFactory:
             open_conversation = self.conversations.open(conversation_id)
             require_known(open_conversation.conversation)
             model = model or self._model_of(open_conversation.conversation)
-            limits = self.settings.context_window or self.settings.max_tokens
+            limits = self.settings.keys.context_window or self.settings.keys.max_tokens
             if open_conversation.conversation.model != model or limits:
                 open_conversation.record(partial(self.change_model, model=model))
         except BaseException:
@@ -222,7 +222,7 @@ class AgentFactory:
             open_conversation,
             compactor=self.compactor(open_conversation, screen),
             model=self.model,
-            limits=TurnLimits(self.settings.max_requests, self.settings.max_cost, _cost),
+            limits=TurnLimits(self.settings.keys.max_requests, self.settings.keys.max_cost, _cost),
             tool_calls=ToolCalls(open_conversation, toolbox, approver, screen, cwd=cwd),
             screen=screen,
             prepare=partial(self._instruct, toolbox=toolbox),
@@ -269,14 +269,14 @@ class AgentFactory:
         """Return what makes room in the open conversation."""
         from app.compactor import Compactor  # noqa: PLC0415
 
-        fits = 0 if self.settings.context_window else SURELY_FITS
+        fits = 0 if self.settings.keys.context_window else SURELY_FITS
         return Compactor(open_conversation, self.model, screen, self.window_of, surely_fits=fits)
 
     def window_of(self, model: str) -> int:
         """Return how many tokens *model* can take in: what the settings say, or what is known."""
         from infrastructure.model.prices import context_window  # noqa: PLC0415 - half a second
 
-        return self.settings.context_window or context_window(model)
+        return self.settings.keys.context_window or context_window(model)
 
     def change_model(self, conversation: Conversation, model: str) -> None:
         """Let *model* answer from here on, with as much room for answers as its window gives.
@@ -285,7 +285,7 @@ class AgentFactory:
         """
         from domain.limits import Room  # noqa: PLC0415
 
-        window, most = self.settings.context_window, self.settings.max_tokens
+        window, most = self.settings.keys.context_window, self.settings.keys.max_tokens
         reserve = Room.of(window or LARGE_WINDOW).reserve
         caching = is_offline(self.settings) or knows_caching()
         conversation.change_model(model, max_tokens=min(most or reserve, reserve), caching=caching)
@@ -304,7 +304,7 @@ class AgentFactory:
             seals=self.conversations.seals,
         )
         self.change_model(conversation, self.settings.model or self._model_of(conversation))
-        conversation.change_thinking_level(self.settings.thinking or self.settings.default_thinking)
+        conversation.change_thinking_level(self.settings.thinking or self.settings.keys.thinking)
         if name is not None:
             conversation.rename(name)
         return conversation
@@ -314,7 +314,7 @@ class AgentFactory:
         if is_offline(self.settings):
             return OFFLINE_MODEL
         if conversation.model in (None, OFFLINE_MODEL):
-            return self.settings.default_model
+            return self.settings.keys.model
         return str(conversation.model)
 
 

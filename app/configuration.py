@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
@@ -21,7 +20,7 @@ from infrastructure.model.environment import DEFAULT_MODEL
 from infrastructure.safe_files import NotTrustedError, require_trusted, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 SMALLEST_WINDOW = 4_000
 MAX_REQUESTS = 200
@@ -47,7 +46,7 @@ without asking, nor have the user's conversations written into its own folder, n
 are no settings at all."""
 
 LOOKED_AT = ("model", "store", "durability", "theme")
-"""What commands that only look at logs read: a mistake elsewhere keeps nobody from looking."""
+"""What a command that only looks at logs is told: a mistake elsewhere keeps nobody from looking."""
 
 _PROMPTS = ("system_prompt", "append_system_prompt")
 _NUMBERS = ("context_window", "max_tokens", "max_requests", "max_cost", "idle_limit")
@@ -101,63 +100,35 @@ class Source(NamedTuple):
                 return str(self.path)
 
 
-@dataclass(frozen=True)
-class Choices:
-    """The settings, and for each key the place that said it; None is the default."""
+class Choices(NamedTuple):
+    """The settings, and who said each; None is the default."""
 
-    values: dict[str, Any]
+    keys: Keys
     sources: dict[str, Source | None]
 
 
-def choices(flags: Mapping[str, Any]) -> Choices:
+def choices(flags: Mapping[str, Any], *, is_looking: bool = False) -> Choices:
     """Return what all the sources say together: the strongest that says a key counts.
+
+    A command that only looks at logs is told of no more than `LOOKED_AT`.
 
     Raises:
         UsageError: one of them says what makes no sense; the message names it and the key.
     """
-    project, user = _project(), _user()
-    by_strength = (
-        Source("flag", given(flags)),
-        Source("environment", _environment()),
-        project,
-        user,
-    )
-    sources = {key: next((s for s in by_strength if key in s.values), None) for key in TYPES}
+    user = _user(LOOKED_AT if is_looking else ())
+    project = Source("project", {}) if is_looking else _project()
+    # An empty flag is said, a switch that is off is not; nor is an empty variable.
+    flag = {key: value for key, value in flags.items() if value is not None and value is not False}
+    environment = {key: text for key, name in VARIABLES.items() if (text := os.environ.get(name))}
+    strongest = (Source("flag", flag), Source("environment", environment), project, user)
+    sources = {
+        key: next((source for source in strongest if key in source.values), None)
+        for key in (LOOKED_AT if is_looking else TYPES)
+    }
     said = {key: _value(key, source) for key, source in sources.items() if source is not None}
-    chosen = sources["tools"]
-    if chosen is project and "tools" in user.values:  # it takes some of the user's away
+    if sources.get("tools") is project and "tools" in user.values:  # it takes some of them away
         said["tools"] = [name for name in said["tools"] if name in user.values["tools"]]
-    return Choices(msgspec.structs.asdict(Keys(**said)), sources)
-
-
-def plain_choices(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is said of `LOOKED_AT`, which is text; the code that uses it checks it.
-
-    Raises:
-        UsageError: the user's file says what is no text.
-    """
-    path = home() / USER_FILE
-    said = {key: value for key, value in from_file(path).items() if key in LOOKED_AT}
-    for key, value in said.items():
-        if not isinstance(value, str):
-            raise UsageError(
-                _("{file}: {key} has to be text, not {value!r}").format(
-                    file=path, key=key, value=value
-                )
-            )
-    variables = {key: value for key, value in _environment().items() if key in LOOKED_AT}
-    return with_paths(said, path.parent) | variables | given(flags)
-
-
-def given(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the flags that were given: an empty text is one, a switch that is off is none."""
-    return {key: value for key, value in flags.items() if value is not None and value is not False}
-
-
-def _environment() -> dict[str, str]:
-    """Return what the environment says of each setting; nothing said is nothing."""
-    said = {key: os.environ.get(variable) for key, variable in VARIABLES.items()}
-    return {key: value for key, value in said.items() if value}
+    return Choices(Keys(**said), sources)
 
 
 # -- one value -------------------------------------------------------------------------------------
@@ -176,10 +147,10 @@ def _value(key: str, source: Source) -> Any:
         value = [name.strip() for name in value.split(",") if name.strip()]
     place = source.place(key)
     named = place if (source.kind, key) == ("flag", "tools") else f"{place}={value!r}"
-    return checked(key, value, named, is_text=True)
+    return _checked(key, value, named, is_text=True)
 
 
-def checked(key: str, value: Any, named: str, *, is_text: bool = False) -> Any:
+def _checked(key: str, value: Any, named: str, *, is_text: bool = False) -> Any:
     """Return the *value* of a setting as what it stands for.
 
     Raises:
@@ -194,7 +165,7 @@ def checked(key: str, value: Any, named: str, *, is_text: bool = False) -> Any:
         )
     except (msgspec.ValidationError, UnicodeEncodeError, click.BadParameter) as error:
         raise UsageError(f"{named}: {_takes(key)}") from error
-    if key == "tools" and (problem := wrong_tools(value)):
+    if key == "tools" and (problem := _wrong_tools(value)):
         raise UsageError(f"{named}: {problem}")
     return value
 
@@ -208,14 +179,14 @@ def _takes(key: str) -> str:
     if TYPES[key] is bool:
         return _("it is either true or false")
     if key == "tools":
-        return wrong_tools(()) or ""
+        return _wrong_tools(()) or ""
     if names := [repr(name) for name in get_args(TYPES[key]) if isinstance(name, str)]:
         listed = f"{', '.join(names[:-1])} or {names[-1]}"
         return _("choose one of {names}").format(names=listed)
     return _("it has to be text")
 
 
-def wrong_tools(names: Sequence[str]) -> str | None:
+def _wrong_tools(names: Sequence[str]) -> str | None:
     """Return what is wrong with these names of tools, if something is."""
     if not names:
         return _("name at least one of {names}").format(names=", ".join(TOOL_NAMES))
@@ -230,35 +201,38 @@ def wrong_tools(names: Sequence[str]) -> str | None:
 # -- the files -------------------------------------------------------------------------------------
 
 
-def _user() -> Source:
+def _user(keys: Collection[str]) -> Source:
+    """Return what the user's file says: all of it, or no more than what it says of *keys*."""
     path = home() / USER_FILE
-    return Source("user", with_paths(_checked_file(path), path.parent), path)
+    said = _from_file(path)
+    said = {key: value for key, value in said.items() if key in keys} if keys else said
+    return Source("user", _with_paths(_all_checked(path, said), path.parent), path)
 
 
 def _project() -> Source:
-    path = project_file()
+    path = next((path for path, why in _project_files() if not why), None)
     if path is None:
         return Source("project", {})
-    for key in from_file(path):
+    said = _from_file(path)
+    for key in said:
         if key in USERS_OWN:
             raise UsageError(
                 _("{path}: {key!r} is for the user's own settings, not for a project's").format(
                     path=path, key=key
                 )
             )
-    said = _checked_file(path)
+    said = _all_checked(path, said)
     if said.get("read_only") is False:
         raise UsageError(_("{path}: a project may switch read_only on, not off").format(path=path))
     for key in _PROMPTS:
         text = said.get(key) or ""
         if text.startswith("@"):
             _require_in_project(path, key, text)
-    return Source("project", with_paths(said, path.parent), path)
+    return Source("project", _with_paths(said, path.parent), path)
 
 
-def _checked_file(path: Path) -> dict[str, Any]:
+def _all_checked(path: Path, said: dict[str, Any]) -> dict[str, Any]:
     """Return what a file says, every key known and every value of its type."""
-    said = from_file(path)
     for key in said:
         if key not in TYPES:
             raise UsageError(
@@ -266,7 +240,7 @@ def _checked_file(path: Path) -> dict[str, Any]:
                     path=path, key=key, near=suggestion(key, tuple(TYPES))
                 )
             )
-    return {key: checked(key, value, f"{path}: {key} = {value!r}") for key, value in said.items()}
+    return {key: _checked(key, value, f"{path}: {key} = {value!r}") for key, value in said.items()}
 
 
 def _require_in_project(path: Path, key: str, text: str) -> None:
@@ -283,14 +257,6 @@ def _require_in_project(path: Path, key: str, text: str) -> None:
         raise UsageError(f"{path}: {key}: {text!r}: {reason_of(error)}") from error
 
 
-def project_file() -> Path | None:
-    """Return the project's settings: in this directory, or in one above up to the git root.
-
-    A file that somebody else put there, or that leads out of the project, is none (`left_out`).
-    """
-    return next((path for path, why in _project_files() if not why), None)
-
-
 def left_out() -> list[str]:
     """Return, for people, which files with settings of the project are not read, and why."""
     return [
@@ -301,7 +267,10 @@ def left_out() -> list[str]:
 
 
 def _project_files() -> Iterator[tuple[Path, str]]:
-    """Yield the files that may be the project's settings, the nearest first; why not, if so."""
+    """Yield the project's settings in this directory, and in those above up to the git root.
+
+    A file that somebody else put there, or that leads out of the project, is none: it says why.
+    """
     from app.instructions import project_root  # noqa: PLC0415
 
     cwd = Path(working_directory())
@@ -319,7 +288,7 @@ def _project_files() -> Iterator[tuple[Path, str]]:
             break
 
 
-def from_file(path: Path) -> dict[str, Any]:
+def _from_file(path: Path) -> dict[str, Any]:
     """Return what a settings file says, unchecked; nothing if there is none.
 
     Raises:
@@ -341,7 +310,7 @@ def from_file(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def with_paths(said: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _with_paths(said: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return what a file in *folder* says, with the places that it names as seen from anywhere."""
     for key in _PROMPTS:
         text = said.get(key)

@@ -74,7 +74,7 @@ def run(
     if is_driven and prompt is not None:
         raise UsageError(_("-p and --input stream-json exclude one another"))
     chosen = run_settings(**flags)
-    colours.choose(chosen.theme)
+    colours.choose(chosen.keys.theme)
     job = Job(None if prompt is None else _prompt(prompt), output, is_driven, first)
     interactive = job.is_asked and is_typed_at()
     if first is not None:
@@ -167,7 +167,7 @@ async def _one_turn(
     nobody = one_turn.NobodyToAsk()
     agent = factory.agent(
         open_conversation,
-        approver=AllowAll() if factory.settings.yes else nobody,
+        approver=AllowAll() if factory.settings.keys.yes else nobody,
         screen=one_turn.screen(output, open_conversation),
     )
     code = await one_turn.run(
@@ -200,7 +200,7 @@ async def _driven(factory: AgentFactory, open_conversation: OpenConversation) ->
     from app.headless import one_turn  # noqa: PLC0415
     from app.headless.stream_json import Driver, ProgramApprover  # noqa: PLC0415
 
-    asked = None if factory.settings.yes else ProgramApprover()
+    asked = None if factory.settings.keys.yes else ProgramApprover()
     screen = one_turn.screen("stream-json", open_conversation)
     agent = factory.agent(open_conversation, approver=asked or AllowAll(), screen=screen)
     return await Driver(

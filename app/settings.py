@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from app.configuration import (
-    DEFAULT_TOOLS,
-    MOST_BYTES,
-    READING_TOOLS,
-    VARIABLES,
-    Keys,
-    checked,
-    choices,
-    plain_choices,
-)
+from app.configuration import DEFAULT_TOOLS, MOST_BYTES, READING_TOOLS, choices
 from app.errors import UsageError
 from app.i18n import _
 from app.places import (
@@ -35,50 +26,30 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-_AS_SAID = (
-    "context_window",
-    "max_tokens",
-    "yes",
-    "editing_mode",
-    "theme",
-    "bell",
-    "max_requests",
-    "max_cost",
-    "idle_limit",
-)
-"""Settings that are taken as the sources say them."""
+    from app.configuration import Choices, Keys, Source
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a person chose for this run; `app.configuration.Keys` says what may be chosen.
+    """What a person chose for this run: *keys* as the sources say them, and what follows from them.
 
     *model* and *thinking* are None where no flag says anything: then the conversation's recorded
-    value holds (flag > recorded > default), and a new conversation takes the default.
+    value holds (flag > recorded > default), and a new conversation takes the default, that of
+    *keys*.
     """
 
+    keys: Keys
     home: Path
     store: Path
     cwd: str
     model: str | None
-    default_model: str
     thinking: str | None
-    default_thinking: str
     name: str | None = None
     offline: bool = False
     here: bool = False
-    yes: bool
-    context_window: int | None
-    max_tokens: int | None
     system_prompt: str | None
     append_system_prompt: str | None
     tools: tuple[str, ...]
-    editing_mode: str
-    theme: str
-    bell: bool
-    max_requests: int
-    max_cost: float
-    idle_limit: float
     environment: dict[str, str]
 
 
@@ -91,10 +62,7 @@ def settings(*, store: str | None = None, offline: bool = False) -> Settings:
         UsageError: a value makes no sense.
     """
     flags = {"store": store}
-    said = plain_choices(flags)
-    if "theme" in said:
-        checked("theme", said["theme"], f"theme={said['theme']!r}")
-    chosen = _settings(said, flags, offline=offline)
+    chosen = _settings(choices(flags, is_looking=True), flags, offline=offline)
     if is_new_store(chosen.store):
         warning = _("leftfold: there is no store yet: {path}").format(path=plain(str(chosen.store)))
         click.echo(warning, err=True)
@@ -109,43 +77,38 @@ def run_settings(
     Raises:
         UsageError: a value makes no sense.
     """
-    return _settings(choices(flags).values, flags, name=name, offline=offline, here=here)
+    return _settings(choices(flags), flags, name=name, offline=offline, here=here)
 
 
-def _settings(said: Mapping[str, Any], flags: Mapping[str, Any], **others: Any) -> Settings:
-    keys = Keys(**said)
-    environment = {"LEFTFOLD_STORE": str(_store(keys.store, flags))}
-    if "durability" in said:
-        environment["LEFTFOLD_DURABILITY"] = keys.durability
+def _settings(chosen: Choices, flags: Mapping[str, Any], **others: Any) -> Settings:
+    keys = chosen.keys
+    store = _store(keys.store, chosen.sources["store"])
     return Settings(
+        keys=keys,
         home=home(),
-        store=_store(keys.store, flags),
+        store=store,
         cwd=working_directory(),
         model=flags.get("model"),
-        default_model=keys.model,
         thinking=flags.get("thinking"),
-        default_thinking=keys.thinking,
         system_prompt=_prompt_text(keys.system_prompt),
         append_system_prompt=_prompt_text(keys.append_system_prompt),
         tools=_offered(keys.tools, is_reading=keys.read_only),
-        environment=environment,
-        **{key: getattr(keys, key) for key in _AS_SAID},
+        environment={"LEFTFOLD_STORE": str(store), "LEFTFOLD_DURABILITY": keys.durability},
         **others,
     )
 
 
-def _store(named: str | None, flags: Mapping[str, Any]) -> Path:
+def _store(named: str | None, source: Source | None) -> Path:
     """Return the folder of the logs.
 
     Raises:
         UsageError: one was named where there is no directory for it.
     """
     folder = store_folder(named)
-    if named and keeps_files() and not folder.parent.is_dir():
-        place = "--store" if flags.get("store") else VARIABLES["store"]
+    if source is not None and keeps_files() and not folder.parent.is_dir():
         raise UsageError(
             _("{place}: {folder}: there is no directory {parent}").format(
-                place=place, folder=folder, parent=folder.parent
+                place=source.place("store"), folder=folder, parent=folder.parent
             )
         )
     return folder

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
+from msgspec.structs import asdict
 
 from app.configuration import choices, left_out
 from app.i18n import _
@@ -23,32 +24,27 @@ if TYPE_CHECKING:
 @click.pass_obj
 def command(store: str | None, *, as_json: bool) -> None:
     """Show each setting, and where its value comes from."""
-    rows = _rows(choices({"store": store}))
+    found = _settings(choices({"store": store}))
     for line in left_out():
         click.echo(f"leftfold: {plain(line)}", err=True)
     if as_json:
-        write({key: row for key, *_, row in rows})
+        write(found)
         return
-    for key, value, origin, _row in rows:
-        click.echo(plain(f"{key:22}{value:32}  {origin}"))
+    for key, setting in found.items():
+        value = "-" if setting.value is None else json.dumps(setting.value, ensure_ascii=False)
+        click.echo(plain(f"{key:22}{value:32}  {_origin(setting.from_, setting.place)}"))
 
 
-def _rows(chosen: Choices) -> list[tuple[str, str, str, Setting]]:
-    """Return a row for each setting: key, value and origin for people, and all as JSON."""
-    values = chosen.values | {"store": str(store_folder(chosen.values["store"]))}
-    rows = []
+def _settings(chosen: Choices) -> dict[str, Setting]:
+    """Return each setting with who said it, and the home, which no file can name."""
+    default: tuple[Literal["default"], None] = ("default", None)
+    said = os.environ.get("LEFTFOLD_HOME")
+    found = {"home": Setting(str(home()), *(("environment", "LEFTFOLD_HOME") if said else default))}
+    values = asdict(chosen.keys) | {"store": str(store_folder(chosen.keys.store))}
     for key, value in values.items():
         source = chosen.sources[key]
-        kind = "default" if source is None else source.kind
-        place = None if source is None else source.place(key)
-        text = "-" if value is None else json.dumps(value, ensure_ascii=False)
-        origin = _origin(kind, place)
-        rows.append((key, text, origin, Setting(value=value, from_=kind, place=place)))
-    said = os.environ.get("LEFTFOLD_HOME")
-    kind, place = ("environment", "LEFTFOLD_HOME") if said else ("default", None)
-    row = Setting(value=str(home()), from_=kind, place=place)
-    text = json.dumps(str(home()), ensure_ascii=False)
-    return [("home", text, _origin(kind, place), row), *rows]
+        found[key] = Setting(value, *((source.kind, source.place(key)) if source else default))
+    return found
 
 
 def _origin(kind: str, place: str | None) -> str:

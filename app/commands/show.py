@@ -37,7 +37,7 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
     from app.view.transcript import as_text, show_transcript  # noqa: PLC0415
 
     if is_for_people():
-        colours.choose(chosen.theme)
+        colours.choose(chosen.keys.theme)
         show_transcript(console(), items)
     elif text := as_text(items):
         out = Terminal(sys.stdout)

@@ -49,7 +49,7 @@ async def run(factory: AgentFactory, open_conversation: OpenConversation, first:
             completer=completer if is_rich else None,
             toolbar=status if is_rich else None,
             on_shown=preload,
-            is_vi=factory.settings.editing_mode == "vi",
+            is_vi=factory.settings.keys.editing_mode == "vi",
         )
     bottom = _bottom(terminal, prompts)
     desk = Desk(
@@ -60,7 +60,7 @@ async def run(factory: AgentFactory, open_conversation: OpenConversation, first:
         open_conversation=open_conversation,
         make_approver=_approver,
         on_switch=look_at,
-        attention=_attention(terminal, rings=is_rich and factory.settings.bell),
+        attention=_attention(terminal, rings=is_rich and factory.settings.keys.bell),
         line=bottom,
     )
     greeting = banner(factory, open_conversation.conversation)
@@ -78,7 +78,7 @@ def _bottom(terminal: Console, prompts: Prompts) -> Bottom | None:
 
 def _approver(desk: Desk) -> Approver:
     """Return who decides in the open conversation: what is said once holds in that one only."""
-    if desk.factory.settings.yes:
+    if desk.factory.settings.keys.yes:
         return AllowAll()
     if not desk.is_interactive:
         return RefuseAll()

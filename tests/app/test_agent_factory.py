@@ -72,7 +72,7 @@ def test_the_offline_model_answers_only_offline(make, other, monkeypatch):
 
     monkeypatch.setenv("ANTHROPIC_API_KEY", "test")
     workshop = make()
-    assert told(workshop.resume(other))[0] == workshop.settings.default_model
+    assert told(workshop.resume(other))[0] == workshop.settings.keys.model
 
 
 def test_nobody_is_locked_out_of_what_could_not_be_opened(make, other):

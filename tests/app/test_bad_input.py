@@ -472,7 +472,7 @@ def test_settings_that_mean_nothing(tmp_path):
         (["-p", "hi", "--thinking", "hard"], {}, 2, "--thinking"),
         (["-p", "hi", "--output", "xml"], {}, 2, "--output"),
         (["lst"], {}, 2, "lst"),
-        (["list"], {"LEFTFOLD_DURABILITY": "maybe"}, 1, "LEFTFOLD_DURABILITY"),
+        (["list"], {"LEFTFOLD_DURABILITY": "maybe"}, 2, "LEFTFOLD_DURABILITY"),
         (["list"], {"PERSISTENCE_MODULE": "no.such.module"}, 1, "no.such.module"),
         (["list"], {"CIPHER_KEY": "short"}, 1, "CIPHER_KEY"),
         (["list"], {"CIPHER_TOPIC": "json:JSONDecoder"}, 1, "CIPHER_TOPIC=json:JSONDecoder"),

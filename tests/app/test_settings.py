@@ -26,27 +26,27 @@ def files(tmp_path, home, monkeypatch):
 
 def test_flags_over_environment_over_project_over_user_over_defaults(files, monkeypatch):
     user, project = files
-    assert run_settings().default_thinking == "off"
+    assert run_settings().keys.thinking == "off"
 
     user.write_text('model = "user"\nthinking = "low"\ncontext_window = 5000\nyes = true')
     project.write_text('model = "project"\nthinking = "medium"')
     monkeypatch.setenv("LEFTFOLD_THINKING", "high")
     found = run_settings()
-    assert (found.default_model, found.default_thinking) == ("project", "high")
-    assert (found.context_window, found.yes) == (5000, True)
+    assert (found.keys.model, found.keys.thinking) == ("project", "high")
+    assert (found.keys.context_window, found.keys.yes) == (5000, True)
 
     monkeypatch.setenv("MODEL_ID", "environment")
-    assert run_settings().default_model == "environment"
+    assert run_settings().keys.model == "environment"
 
     found = run_settings(model="flag", thinking="max")
-    assert (found.model, found.default_model) == ("flag", "flag")
-    assert (found.thinking, found.default_thinking) == ("max", "max")
+    assert (found.model, found.keys.model) == ("flag", "flag")
+    assert (found.thinking, found.keys.thinking) == ("max", "max")
 
 
 def test_a_byte_order_mark_is_no_part_of_a_file(files):
     for file, model in zip(files, ("user", "project"), strict=True):
         file.write_bytes(f'model = "{model}"'.encode("utf-8-sig"))
-        assert run_settings().default_model == model
+        assert run_settings().keys.model == model
 
 
 def test_a_flag_counts_for_a_resumed_conversation_and_a_file_only_for_a_new_one(files):
@@ -58,10 +58,10 @@ def test_a_flag_counts_for_a_resumed_conversation_and_a_file_only_for_a_new_one(
 def test_the_project_file_is_looked_for_up_to_the_git_root(files):
     _, project = files
     (project.parents[1] / ".leftfold.toml").write_text('model = "above"')
-    assert run_settings().default_model != "above"
+    assert run_settings().keys.model != "above"
 
     project.write_text('model = "root"')
-    assert run_settings().default_model == "root"
+    assert run_settings().keys.model == "root"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,11 @@ def test_variables_are_read_as_what_they_stand_for(files, monkeypatch):
 
     found = run_settings()
 
-    assert (found.yes, found.tools, found.context_window) == (True, ("read", "bash"), 9000)
+    assert (found.keys.yes, found.tools, found.keys.context_window) == (
+        True,
+        ("read", "bash"),
+        9000,
+    )
 
 
 # -- an untrusted project --------------------------------------------------------------------------
@@ -246,7 +250,7 @@ def test_the_keys_are_the_same_everywhere(files):
     assert sorted(documented) == sorted(VARIABLES.items())
     assert run_settings().tools == DEFAULT_TOOLS
     for level in THINKING_LEVELS:
-        assert choices({"thinking": level}).values["thinking"] == level
+        assert choices({"thinking": level}).keys.thinking == level
 
 
 def test_commands_that_look_at_logs_know_the_store_of_the_user_file(files, tmp_path):
@@ -258,7 +262,7 @@ def test_commands_that_look_at_logs_know_the_store_of_the_user_file(files, tmp_p
     assert found.environment["LEFTFOLD_DURABILITY"] == "os"
     assert settings(store=str(tmp_path / "flag")).store == tmp_path / "flag"
     files[0].write_text("store = 5")
-    with pytest.raises(UsageError, match=r"settings\.toml: store has to be text"):
+    with pytest.raises(UsageError, match=r"settings\.toml: store = 5: it has to be text"):
         settings()
 
 
@@ -274,7 +278,7 @@ def test_the_environment_wins_over_the_user_file_whichever_way_that_is_read(
     for found in (settings(), run_settings()):
         assert found.store == tmp_path / "variable"
         assert found.environment["LEFTFOLD_DURABILITY"] == "os"
-        assert found.default_model == "variable"
+        assert found.keys.model == "variable"
 
 
 @pytest.mark.parametrize(
@@ -297,7 +301,7 @@ def test_what_a_variable_says_is_text_of_the_settings_type(files, monkeypatch, s
     monkeypatch.setenv(variable, text)
 
     if key is not None:
-        assert getattr(run_settings(), key) == value
+        assert getattr(run_settings().keys, key) == value
         return
     with pytest.raises(UsageError, match=f"^{variable}={text!r}: {re.escape(value)}"):
         run_settings()
