@@ -8,20 +8,24 @@ them as they were.
 from __future__ import annotations
 
 import difflib
-import unicodedata
-from bisect import bisect_left
+import re
+from itertools import pairwise, takewhile
+from operator import eq
 from typing import TYPE_CHECKING, Final, NamedTuple
+from unicodedata import combining, normalize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-_LOOKALIKES: Final = str.maketrans(
-    dict.fromkeys("‘’‚‛′", "'")
-    | dict.fromkeys("“”„‟″", '"')
-    | dict.fromkeys("‐‑‒–—―−", "-")
-    | dict.fromkeys("\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009"
-                    "\u200a\u202f\u205f\u3000", " ")
-)  # fmt: skip
+_SPACES: Final = " \u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_BLANKS: Final = f"{_SPACES}\t"
+_TRAILING: Final = f"[{_BLANKS}]*"
+_LOOKALIKES: Final = {"\n": rf"{_TRAILING}\n"} | {
+    one: f"[{re.escape(alike)}]"
+    for alike in ("'‘’‚‛′", '"“”„‟″', "-‐‑‒–—―−", _SPACES)
+    for one in alike
+}
+"""What looks like a character, as a regular expression; a line may end in blanks."""
 _LARGEST: Final = 2_000_000
 """Characters of a file in which lookalikes are still looked for."""
 _COMPARED: Final = 20_000
@@ -57,13 +61,16 @@ def match(text: str, old: str, new: str) -> Match:
             f"old_text occurs {len(starts)} times ({_at_lines(text, starts)}); include more of "
             "the text around the one you mean."
         )
-    if len(text) <= _LARGEST and (alike := _Folded.of(text).find(_Folded.of(old))):
-        if len(alike) == 1:
-            return alike[0].with_new(old, new)
+    wanted = _letters(old)
+    patterns = _patterns(wanted)
+    alike = _places_alike(text, patterns) if old.strip() and len(text) <= _LARGEST else []
+    if len(alike) == 1:
+        return _adapted(text, alike[0], patterns, wanted, new)
+    if alike:
         raise NoMatchError(
             f"old_text was not found. But for quotes, dashes, blanks and accents it is like "
-            f"{len(alike)} places ({_at_lines(text, [one.start for one in alike])}); include more "
-            f"of the text around the one you mean, and copy it exactly."
+            f"{len(alike)} places ({_at_lines(text, alike)}); include more of the text around the "
+            f"one you mean, and copy it exactly."
         )
     hint = _nearest(text, old)
     raise NoMatchError(f"old_text was not found.{hint} Read the file again and copy it exactly.")
@@ -81,95 +88,71 @@ def _at_lines(text: str, starts: Sequence[int]) -> str:
     return f"at lines {', '.join(lines)}{', …' if len(starts) > _MATCHES_NAMED else ''}"
 
 
-class _Folded(NamedTuple):
-    """A text without what nobody sees; *places* says where each character of it comes from."""
+def _letters(text: str) -> list[str]:
+    """Return *text* in pieces: each character with the accents that belong to it."""
+    from wcwidth import iter_graphemes  # noqa: PLC0415 - few edits need it
 
-    text: str
-    original: str
-    places: list[int]
-
-    @classmethod
-    def of(cls, original: str) -> _Folded:
-        folded: list[str] = []
-        places: list[int] = []
-        for place, character in enumerate(original.translate(_LOOKALIKES)):
-            if character == "\n":  # blanks at the end of a line
-                while folded and folded[-1] in " \t":
-                    folded.pop()
-                    places.pop()
-            plain = character.isascii()
-            for part in character if plain else unicodedata.normalize("NFD", character):
-                folded.append(part)
-                places.append(place)
-        return cls("".join(folded), original, places)
-
-    def find(self, old: _Folded) -> list[_Alike]:
-        """Return where *old* stands in this text, whole characters only."""
-        wanted = old.text
-        if not wanted.strip():
-            return []
-        found = [_Alike(self, old, start) for start in _occurrences(self.text, wanted)]
-        return [alike for alike in found if alike.is_whole]
+    return list(iter_graphemes(text))
 
 
-class _Alike(NamedTuple):
-    """A place where a text stands but for what nobody sees; *at* counts folded characters."""
-
-    text: _Folded
-    old: _Folded
-    at: int
-
-    @property
-    def start(self) -> int:
-        return self.text.places[self.at]
-
-    @property
-    def end(self) -> int:
-        return self.text.places[self.at + len(self.old.text) - 1] + 1
-
-    @property
-    def is_whole(self) -> bool:
-        places, last = self.text.places, self.at + len(self.old.text)
-        if self.at and places[self.at - 1] == places[self.at]:
-            return False
-        if last == len(places):
-            return True
-        cut = places[last] == places[last - 1]
-        return not cut and not unicodedata.combining(self.text.text[last])
-
-    def with_new(self, old: str, new: str) -> Match:
-        """Return the match; what *new* leaves of *old* keeps the characters of the file."""
-        if len(old) + len(new) <= _COMPARED:
-            changes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-            new = "".join(
-                self.text.original[self._place(i1) : self._place(i2)] if tag == "equal"
-                else new[j1:j2]
-                for tag, i1, i2, j1, j2 in changes
-            )  # fmt: skip
-        return Match(self.start, self.end, new, self._remark())
-
-    def _place(self, index: int) -> int:
-        """Return where in the file the character *index* of the old text stands."""
-        folded = bisect_left(self.old.places, index)
-        return self.end if folded == len(self.old.places) else self.text.places[self.at + folded]
-
-    def _remark(self) -> str:
-        line = self.text.original.count("\n", 0, self.start) + 1
-        told: dict[tuple[str, str], str] = {}
-        for folded, place in enumerate(self.old.places):
-            here = self.text.original[self.text.places[self.at + folded]]
-            given = self.old.original[place]
-            if here != given and (here, given) not in told:
-                told[here, given] = (
-                    f"line {line} has {_named(here)} where you wrote {_named(given)}"
-                )
-            line += here == "\n"
-        differences = list(told.values())[:_DIFFERENCES_NAMED] or ["blanks at the end of a line"]
-        return f"it differs from your old_text: {'; '.join(differences)}"
+def _patterns(letters: Sequence[str]) -> list[str]:
+    """Return a regular expression for each of *letters*: all that looks like it."""
+    patterns: list[str] = []
+    ends_line = False
+    for letter in reversed(letters):
+        ends_line = letter == "\n" or (ends_line and letter in _BLANKS)
+        is_unseen = ends_line and letter != "\n"
+        forms = {letter, normalize("NFC", letter), normalize("NFD", letter)}
+        alike = _LOOKALIKES.get(letter) or f"(?:{'|'.join(map(re.escape, forms))})"
+        patterns.append("" if is_unseen else alike)
+    return patterns[::-1]
 
 
-def _named(character: str) -> str:
-    return f"{character!r} (U+{ord(character):04X})"
+def _places_alike(text: str, patterns: Iterable[str]) -> list[int]:
+    """Return where *patterns* stand in *text* one after the other, whole letters only."""
+    wanted = re.compile(f"(?=({''.join(patterns).removeprefix(_TRAILING)}))")
+    return [
+        found.start()
+        for found in wanted.finditer(text)
+        if not combining(text[found.end(1) : found.end(1) + 1] or " ")
+    ]
+
+
+def _adapted(
+    text: str, start: int, patterns: Iterable[str], wanted: Sequence[str], new: str
+) -> Match:
+    """Return the match at *start*; what *new* leaves as *wanted* keeps the file's characters."""
+    places = [start]
+    for pattern in patterns:
+        found = re.compile(pattern).match(text, places[-1])
+        assert found is not None
+        places.append(found.end())
+    letters = _letters(new)
+    if len(wanted) + len(letters) <= _COMPARED:
+        changes = difflib.SequenceMatcher(None, wanted, letters, autojunk=False).get_opcodes()
+        new = "".join(
+            text[places[i1] : places[i2]] if tag == "equal" else "".join(letters[j1:j2])
+            for tag, i1, i2, j1, j2 in changes
+        )
+    here = [text[place:end] for place, end in pairwise(places)]
+    return Match(start, places[-1], new, _remark(here, wanted, text.count("\n", 0, start) + 1))
+
+
+def _remark(here: Iterable[str], wanted: Iterable[str], line: int) -> str:
+    """Say how the letters that are *here*, from *line* on, differ from those *wanted*."""
+    told: dict[tuple[str, str], str] = {}
+    for letter, given in zip(here, wanted, strict=True):
+        if letter not in (given, "") and given != "\n" and (letter, given) not in told:
+            told[letter, given] = (
+                f"line {line} has {_named(letter)} where you wrote {_named(given)}"
+            )
+        line += letter.count("\n")
+    differences = list(told.values())[:_DIFFERENCES_NAMED] or ["blanks at the end of a line"]
+    return f"it differs from your old_text: {'; '.join(differences)}"
+
+
+def _named(letter: str) -> str:
+    return f"{letter!r} ({' '.join(f'U+{ord(character):04X}' for character in letter)})"
 
 
 def _nearest(text: str, old: str) -> str:
@@ -180,20 +163,16 @@ def _nearest(text: str, old: str) -> str:
     starts = [i for i, line in enumerate(lines) if first and line.strip() == first]
     if not starts:
         return ""
-    start = max(starts[:1000], key=lambda start: _alike_lines(lines, start, wanted))
-    number = _alike_lines(lines, start, wanted)
+
+    def alike(start: int) -> int:
+        return sum(takewhile(bool, map(eq, lines[start:], wanted)))
+
+    start = max(starts[:1000], key=alike)
+    number = alike(start)
     if number == len(wanted) or start + number >= len(lines):
         return f" Its first line is like line {start + 1}; compare what is around it."
     here, given = lines[start + number][:_LINE], wanted[number][:_LINE]
     return (
         f" Its first line is like line {start + 1}; compare the whitespace and the words: line "
         f"{start + number + 1} of the file is {here!r}, and you wrote {given!r}."
-    )
-
-
-def _alike_lines(lines: Sequence[str], start: int, wanted: Sequence[str]) -> int:
-    pairs = zip(lines[start:], wanted, strict=False)
-    return next(
-        (i for i, (here, given) in enumerate(pairs) if here != given),
-        min(len(wanted), len(lines) - start),
     )

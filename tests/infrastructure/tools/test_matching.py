@@ -22,10 +22,12 @@ def edited(text, old, new):
         ("it’s one – two\n", "it's one - two", "it's one - 2", "it’s one – 2\n", "U+2013"),
         ("a\u00a0b c\n", "a b c", "a b d", "a\u00a0b d\n", "U+00A0"),
         ("全角\u3000空\n", "全角 空", "全角 白", "全角\u3000白\n", "U+3000"),
-        ("cafe\u0301 one\n", "café one", "café two", "cafe\u0301 two\n", "'e'"),
+        ("cafe\u0301 one\n", "café one", "café two", "cafe\u0301 two\n", "U+0065 U+0301"),
         ("café one\n", "cafe\u0301 one", "cafe\u0301 two", "café two\n", "'é'"),
         ("one  \ntwo\t\nthree\n", "one\ntwo\nthree", "one\ntwo\n3", "one  \ntwo\t\n3\n", "blanks"),
         ("one\ntwo\n", "one  \ntwo", "one  \n2", "one\n2\n", "blanks"),
+        ("one\ntwo\n", "one\t\ntwo", "one\t\n2", "one\n2\n", "blanks"),
+        ("“éx”\n", '"e\u0301x"', '"ex"', "“ex”\n", "U+201C"),
     ],
 )
 def test_what_nobody_sees_is_matched_and_stays(text, old, new, after, named):
