@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from domain.text import valid_json
 from infrastructure.errors import ToolError
 from infrastructure.tools.changing import ChangingTool, Edition
-from infrastructure.tools.encodings import decode
+from infrastructure.tools.encodings import decode, lines_of
 from infrastructure.tools.files import missing
 from infrastructure.tools.matching import NoMatchError, match
 from infrastructure.tools.tool import Arguments
@@ -191,7 +191,7 @@ class _Window:
 
 def _diff(name: str, before: str, after: str, changes: Sequence[_Change]) -> str:
     """Return a unified diff. It looks around the changes only: files are long, lines repeat."""
-    old, new = _lines(before), _lines(after)
+    old, new = lines_of(before), lines_of(after)
     diff = [f"--- a/{name}\n", f"+++ b/{name}\n"]
     shift = 0
     for window in _windows(before, changes):
@@ -227,7 +227,3 @@ def _moved(line: str, old: int, new: int) -> str:
     if header := re.fullmatch(r"@@ -(\d+)(.*) \+(\d+)(.*) @@\n", line):
         return f"@@ -{int(header[1]) + old}{header[2]} +{int(header[3]) + new}{header[4]} @@\n"
     return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-
-
-def _lines(text: str) -> list[str]:
-    return re.findall(r"[^\n]*\n|[^\n]+", text)

@@ -7,6 +7,7 @@ and the guess is named, and only what means the same in all of them may be chang
 from __future__ import annotations
 
 import codecs
+import re
 from typing import Final, NamedTuple
 
 from infrastructure.errors import ToolError
@@ -20,12 +21,20 @@ _BOMS: Final = (  # UTF-32 first: its mark begins like that of UTF-16
 )
 BOMS: Final = tuple(bom for bom, _ in _BOMS)
 _LEGACY: Final = ("gb18030", "big5", "cp932", "euc_jp", "euc_kr", "cp1252", "latin_1")
+_ESCAPED: Final = re.compile("[\udc80-\udcff]")
 _SNIFFED: Final = 8 * 1024
 _SAMPLE: Final = 256 * 1024
 _MARGIN: Final = 0.05
 """How much less chaotic than another one a reading has to be, to be certain."""
 _TELLING: Final = 10
 """How many wide characters tell a language."""
+_SHARES: Final = {
+    "gb18030": ("\u3040", "\u30ff", 0.0, 0.1),
+    "big5": ("\u3040", "\u30ff", 0.0, 0.1),
+    "euc_kr": ("\uac00", "\ud7a3", 0.5, 1.0),
+    "cp932": ("\uff61", "\uff9f", 0.0, 0.5),
+}
+"""Between which shares of them some characters are: kana, hangul, halfwidth kana."""
 
 
 class Text(NamedTuple):
@@ -101,7 +110,7 @@ def decode(data: bytes, path: object) -> Text:
     if b"\0" in data[:_SNIFFED]:
         raise ToolError(f"{path} is binary ({len(data):,} bytes), no text.")
     text = data.decode(errors="surrogateescape")
-    odd = sum(map(_is_escaped, text)) if _has_escaped(text) else 0
+    odd = len(_ESCAPED.findall(text))
     if odd == 0 or sum(not c.isascii() for c in text) > 2 * odd:
         return Text(text)  # UTF-8, with a damaged byte here and there at most
     return _legacy(data)
@@ -156,25 +165,10 @@ def _is_plausible(text: str, encoding: str) -> bool:
     wide = [char for char in text[:_SAMPLE] if char > "\u2e80"]
     if len(wide) < _TELLING:
         return True
-    kana = sum("\u3040" <= char <= "\u30ff" for char in wide)
-    match encoding:
-        case "gb18030" | "big5":
-            return kana * 10 < len(wide)
-        case "euc_kr":
-            return sum("\uac00" <= char <= "\ud7a3" for char in wide) * 2 > len(wide)
-        case "cp932":
-            return sum("\uff61" <= char <= "\uff9f" for char in wide) * 2 < len(wide)
-        case _:
-            return True
+    first, last, least, most = _SHARES.get(encoding, ("", "", 0.0, 1.0))
+    return least <= sum(first <= char <= last for char in wide) / len(wide) <= most
 
 
-def _has_escaped(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
-def _is_escaped(character: str) -> bool:
-    return "\udc80" <= character <= "\udcff"
+def lines_of(text: str) -> list[str]:
+    """Return the lines of *text* with their ends; only a newline ends one (case E1)."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from itertools import islice
+from itertools import islice, takewhile
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,7 @@ from infrastructure.tools.tool import Arguments, Tool
 from infrastructure.tools.walking import Found, glob, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from infrastructure.tools.output import ToolContext
@@ -78,11 +78,4 @@ def files_in(start: Path, end: float) -> Iterator[Found]:
         raise ToolError(missing(start))
     if not start.is_dir():
         raise ToolError(f"{start} is not a directory.")
-    return _until(walk(start), end)
-
-
-def _until(found: Iterable[Found], end: float) -> Iterator[Found]:
-    for one in found:
-        if monotonic() > end:
-            return
-        yield one
+    return takewhile(lambda _: monotonic() <= end, walk(start))

@@ -12,7 +12,7 @@ from pydantic import Field
 from domain.images import identify
 from infrastructure.errors import ToolError
 from infrastructure.tools import images
-from infrastructure.tools.encodings import decode
+from infrastructure.tools.encodings import decode, lines_of
 from infrastructure.tools.files import LARGEST, digest, open_regular, resolve
 from infrastructure.tools.output import MAX_BYTES, MAX_LINES, ToolOutput, size
 from infrastructure.tools.tool import Arguments, Tool
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from infrastructure.tools.output import ToolContext
 
 _SNIFFED: Final = 8 * 1024
-_CHUNK: Final = 1024 * 1024
+_PIECE: Final = 1024 * 1024
 
 
 class ReadInput(Arguments):
@@ -74,7 +74,7 @@ def _read(path: Path, call: ReadInput) -> ToolOutput:
 def _text(path: Path, data: bytes, call: ReadInput) -> ToolOutput:
     """Return whole lines from the offset on, as many as the cap allows, and how to go on."""
     text, remark = decode(data, path).shown()
-    lines = _lines(text)
+    lines = lines_of(text)
     first = call.offset - 1
     if first > max(len(lines) - 1, 0):
         raise _past_the_end(path, call.offset, len(lines))
@@ -86,13 +86,6 @@ def _text(path: Path, data: bytes, call: ReadInput) -> ToolOutput:
         shown = "(only blank lines)" if text else "(empty file)"
     seen = {} if first else {os.path.realpath(path): digest(data)}
     return ToolOutput(_with(shown, remark), seen=seen)
-
-
-def _lines(text: str) -> list[str]:
-    """Return the lines with their ends; only a newline ends one (case E1)."""
-    lines = text.split("\n")
-    last = lines.pop()
-    return [f"{line}\n" for line in lines] + ([last] if last else [])
 
 
 def _fitting(lines: Iterable[str], call: ReadInput) -> tuple[str, int]:
@@ -130,7 +123,7 @@ def _text_of_giant(path: Path, file: BinaryIO, call: ReadInput, length: int) -> 
     """Return lines of a file that is too large to be taken whole, as UTF-8; it is not counted."""
     _go_to_line(path, file, call.offset)
     data = file.read(MAX_BYTES + 1)
-    lines = _lines(data.decode(errors="replace"))
+    lines = lines_of(data.decode(errors="replace"))
     shown, following = _fitting(lines if len(data) <= MAX_BYTES else lines[:-1] or lines, call)
     return _with(shown, _how_to_go_on(path, call, following, f" of a file of {size(length)}"))
 
@@ -140,16 +133,10 @@ def _go_to_line(path: Path, file: BinaryIO, number: int) -> None:
     file.seek(0)
     passed = 0
     while passed < number - 1:
-        chunk = file.read(_CHUNK)
-        if not chunk:
+        piece = file.readline(_PIECE)
+        if not piece:
             raise _past_the_end(path, number, passed)
-        newlines = chunk.count(b"\n")
-        if passed + newlines >= number - 1:
-            end = -1
-            for _ in range(number - 1 - passed):
-                end = chunk.index(b"\n", end + 1)
-            file.seek(end + 1 - len(chunk), os.SEEK_CUR)
-        passed += newlines
+        passed += piece.endswith(b"\n")
 
 
 def _past_the_end(path: Path, number: int, lines: int) -> ToolError:
