@@ -7,14 +7,11 @@ is written over, or erased, further on in the very same line; to draw the rest g
 from __future__ import annotations
 
 import re
-import unicodedata
-from functools import cache
 from typing import Final
 
-_NARROW: Final = r"\u0020-\u007e\u00a0-\u02ff\u2010-\u2027\u2030-\u205e\u2500-\u25fc\u2800-\u28ff"
-"""Characters of one cell, as most frames are made of: letters, box drawing, blocks, braille."""
-_IS_NARROW: Final = re.compile(f"[{_NARROW}]*")
-_SPUN: Final = re.compile(rf"(?:[{_NARROW}]\x08)+([{_NARROW}]\x08)(?=[{_NARROW}])")
+_NARROW: Final = r"[\u0020-\u007e\u2500-\u25fc\u2800-\u28ff]"
+"""Characters of one cell, as spinners are made of: letters, box drawing, blocks, braille."""
+_SPUN: Final = re.compile(rf"(?:{_NARROW}\x08)+({_NARROW}\x08)(?={_NARROW})")
 _RETURNS: Final = re.compile(r"\r\r+")
 _CLEARS: Final = ("\r\x1b[2K", "\x1b[2K\r")
 _ERASURES: Final = ("\x1b[K", "\x1b[0K", "\x1b[1K", "\x1b[2K")
@@ -64,16 +61,8 @@ def _frames(line: str) -> str:
 
 def cells(text: str) -> int:
     """Return how many cells of a terminal *text* takes."""
-    if text.isascii() or _IS_NARROW.fullmatch(text):
+    if text.isascii():
         return len(text)
-    return sum(map(width, text))
+    from wcwidth import width  # noqa: PLC0415 - not on the way to the prompt
 
-
-@cache
-def width(character: str) -> int:
-    """Return how many cells a *character* takes: none, one or two."""
-    if character < "\x7f":
-        return 1
-    if unicodedata.combining(character) or character in "\u200b\u200d\ufe0f":
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    return width(text, control_codes="ignore")

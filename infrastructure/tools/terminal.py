@@ -8,10 +8,11 @@ can still be written over.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from infrastructure.tools.frames import cells, width, without_covered
+from infrastructure.tools.frames import cells, without_covered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -214,15 +215,11 @@ def _cut(line: str, column: int) -> tuple[str, str]:
     """Return what stands before a column, filled up with blanks, and what stands after it."""
     if line.isascii():
         return line[:column].ljust(column), line[column:]
-    at = 0
-    for index, character in enumerate(line):
-        wide = width(character)
-        if at >= column and wide:
-            return line[:index], line[index:]
-        if at < column < at + wide:  # through the middle of a wide one
-            return f"{line[:index]} ", f" {line[index + 1 :]}"
-        at += wide
-    return line + " " * (column - at), ""
+    end = bisect_right(range(len(line) + 1), column, key=lambda index: cells(line[:index])) - 1
+    missing = column - cells(line[:end])
+    if missing and end < len(line):  # through the middle of a wide one
+        return f"{line[:end]} ", f" {line[end + 1 :]}"
+    return line[:end] + " " * missing, line[end:]
 
 
 def _number(parameter: str) -> int:
