@@ -19,7 +19,6 @@ from infrastructure.tools.terminal import Terminal, shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
-    from types import TracebackType
 
 MAX_LINES: Final = 2_000
 MAX_BYTES: Final = 50 * 1024
@@ -98,7 +97,6 @@ def size(number: int) -> str:
     return f"{number / 1_000_000:,.1f} MB"
 
 
-@dataclass(slots=True)
 class Capture:
     """Output of any length in bounded memory: its head, its tail, and all of it in a side file.
 
@@ -106,29 +104,24 @@ class Capture:
     *is_terminal*, the head and the tail are of what a terminal would show in the end.
     """
 
-    context: ToolContext
-    is_terminal: bool = False
-    _decoder: codecs.IncrementalDecoder = field(init=False)
-    _terminal: Terminal = field(init=False, default_factory=Terminal)
-    _raw: bytearray = field(init=False, default_factory=bytearray)
-    _head: bytearray = field(init=False, default_factory=bytearray)
-    _tail: bytearray = field(init=False, default_factory=bytearray)
-    _bytes: int = field(init=False, default=0)
-    _newlines: int = field(init=False, default=0)
-    _side_file: _SideFile | None = field(init=False, default=None)
-
-    def __post_init__(self) -> None:
+    def __init__(self, context: ToolContext, *, is_terminal: bool = False) -> None:
+        self._context = context
+        self._is_terminal = is_terminal
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._terminal = Terminal()
+        self._raw = bytearray()
+        self._side_file: _SideFile | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._bytes = self._newlines = 0
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -148,26 +141,24 @@ class Capture:
         else:
             self._raw += data
             if self._is_cut or len(self._raw) > _MOST_RAW:
-                self._side_file = _SideFile(self.context)
+                self._side_file = _SideFile(self._context)
                 self._side_file.write(bytes(self._raw))
                 self._raw.clear()
-        return shown(text) if self.is_terminal else text
+        return shown(text) if self._is_terminal else text
 
     def _settle(self, text: str) -> None:
-        self._take(self._terminal.feed(text) if self.is_terminal else text)
+        self._take(self._terminal.feed(text) if self._is_terminal else text)
 
     def _use_legacy_encoding(self) -> None:
         """Read a short output again that was no UTF-8, if it is certain what it was in."""
-        if not self.is_terminal or self._side_file is not None:
+        if not self._is_terminal or self._side_file is not None:
             return
         raw = bytes(self._raw)
         if b"\0" in raw or self._head.decode().count("\ufffd") < _TELLING:
             return
         text = decode(raw, "")
         if text.encoding not in (None, "utf-8"):
-            self._head.clear()
-            self._tail.clear()
-            self._bytes = self._newlines = 0
+            self._forget()
             self._take(shown(text.text))
 
     def text(self) -> str:
@@ -201,22 +192,19 @@ class Capture:
             del self._tail[:-MAX_BYTES]
 
 
-@dataclass(slots=True)
 class _SideFile:
     """The full text of one output, up to a size; a disk that is full costs the file only."""
 
-    context: ToolContext
-    _path: Path | None = field(init=False, default=None)
-    _descriptor: int = field(init=False, default=-1)
-    _written: int = field(init=False, default=0)
-    _is_full: bool = field(init=False, default=False)
-    _failure: str = field(init=False, default="")
-
-    def __post_init__(self) -> None:
+    def __init__(self, context: ToolContext) -> None:
+        self._path: Path | None = None
+        self._descriptor = -1
+        self._written = 0
+        self._is_full = False
+        self._failure = ""
         try:
-            self._create()
+            self._create(context)
         except OSError as error:
-            self._failure = reason_of(error)
+            self._failure = f" ({reason_of(error)})"
 
     def write(self, data: bytes) -> None:
         """Append *data*, or as much of it as the size allows."""
@@ -230,7 +218,7 @@ class _SideFile:
                 self._written += written
                 rest = rest[written:]
         except OSError as error:
-            self._failure = reason_of(error)
+            self._failure = f" ({reason_of(error)})"
             self.close()
 
     def close(self) -> None:
@@ -242,20 +230,15 @@ class _SideFile:
     def note(self) -> str:
         """Say where the text is, and how much of it."""
         if self._path is None:
-            return f"The full output could not be kept: {self._failure}"
-        if self._failure:
-            return f"Its first {size(self._written)} ({self._failure}): {self._path}"
-        if self._is_full:
-            return f"Its first {size(self._written)}: {self._path}"
+            return f"The full output could not be kept{self._failure}"
+        if self._failure or self._is_full:
+            return f"Its first {size(self._written)}{self._failure}: {self._path}"
         return f"Full output: {self._path}"
 
-    def _create(self) -> None:
-        folder = self.context.side_files
-        for part in [*reversed(folder.parents), folder]:
-            if not part.is_dir():
-                part.mkdir(mode=0o700, exist_ok=True)
-        disk.require_folder(folder)
-        stem = re.sub(r"[^A-Za-z0-9_-]", "_", self.context.tool_use_id)[:64] or "output"
+    def _create(self, context: ToolContext) -> None:
+        folder = context.side_files
+        disk.make_inner_folder(folder)
+        stem = re.sub(r"[^A-Za-z0-9_-]", "_", context.tool_use_id)[:64] or "output"
         for number in count(1):
             path = folder / (f"{stem}.txt" if number == 1 else f"{stem}-{number}.txt")
             try:
