@@ -186,25 +186,19 @@ def _list_files(turn: _Turn, _match: re.Match[str]) -> list[Json]:
     return _calls(turn, "bash", {"command": "ls"})
 
 
-def _run(turn: _Turn, match: re.Match[str]) -> list[Json]:
-    return _calls(turn, "bash", {"command": match["command"]})
-
-
-def _read(turn: _Turn, match: re.Match[str]) -> list[Json]:
-    return _calls(turn, "read", {"path": _unquoted(match["path"])})
-
-
-def _write(turn: _Turn, match: re.Match[str]) -> list[Json]:
-    return _calls(turn, "write", {"path": _unquoted(match["path"]), "content": match["text"]})
+def _call_of(name: str) -> _Rule:
+    """Return the rule that calls a tool with what the phrase names: its groups are arguments."""
+    return lambda turn, match: _calls(turn, name, _unquoted(match.groupdict()))
 
 
 def _edit(turn: _Turn, match: re.Match[str]) -> list[Json]:
-    edit = {"old_text": match["old"], "new_text": match["new"]}
-    return _calls(turn, "edit", {"path": _unquoted(match["path"]), "edits": [edit]})
+    path, old, new = _unquoted(match.groupdict()).values()
+    return _calls(turn, "edit", {"path": path, "edits": [{"old_text": old, "new_text": new}]})
 
 
-def _unquoted(path: str) -> str:
-    return path[1:-1] if path[0] in "\"'`" else path
+def _unquoted(arguments: Json) -> Json:
+    path = arguments.get("path", " ")
+    return {**arguments, "path": path[1:-1]} if path[0] in "\"'`" else arguments
 
 
 def _use_tools(turn: _Turn, match: re.Match[str]) -> list[Json]:
@@ -328,25 +322,10 @@ def _lead(turn: _Turn, call: Json, *, failed: bool) -> tuple[str, str]:
     """Return the sentence before a result, and the one that stands for an empty result."""
     name, input_ = str(call.get("name", "unknown")), call.get("input") or {}
     what = _code(name, input_.get("command") or input_.get("path"))
-    if failed:
-        return (
-            turn.say(f"Error from {what}:", f"{what} 出错："),
-            turn.say(f"Error from {what}, without a message.", f"{what} 出错，没有说明。"),
-        )
-    if name == "ls" or (name == "bash" and input_.get("command") == "ls"):
-        return (
-            turn.say("Here are the files in this directory:", "当前目录里有这些文件："),
-            turn.say("There are no files in this directory.", "当前目录里没有文件。"),
-        )
-    if name == "read":
-        return (
-            turn.say(f"Here is the content from {what}:", f"{what} 的内容："),
-            turn.say(f"Nothing is in it: {what}.", f"{what} 是空的。"),
-        )
-    return (
-        turn.say(f"Result of {what}:", f"{what} 的结果："),
-        turn.say(f"No output from {what}.", f"{what} 没有输出。"),
-    )
+    kind = "ls" if name == "bash" and input_.get("command") == "ls" else name
+    english, chinese = phrases.LEADS.get("failed" if failed else kind, phrases.LEADS["bash"])
+    lead, empty = english if not turn.chinese else chinese
+    return lead.format(what), empty.format(what)
 
 
 def _code(name: str, argument: Any) -> str:
@@ -386,10 +365,10 @@ _RULES: tuple[tuple[re.Pattern[str], _Rule], ...] = tuple(
     for pattern, rule in (
         (phrases.SUMMARISE, _summarise),
         (phrases.LIST_FILES, _list_files),
-        (phrases.READ, _read),
-        (phrases.WRITE, _write),
+        (phrases.READ, _call_of("read")),
+        (phrases.WRITE, _call_of("write")),
         (phrases.EDIT, _edit),
-        (phrases.RUN, _run),
+        (phrases.RUN, _call_of("bash")),
         (phrases.USE_TOOLS, _use_tools),
         (phrases.USE_TOOLS_CHINESE, _use_tools),
         (phrases.RECALL, _recall),

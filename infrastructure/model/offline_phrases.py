@@ -33,6 +33,23 @@ USAGE_CHINESE = """\
 
 要使用真正的模型，请退出，设置密钥（`export ANTHROPIC_API_KEY=…`），然后重新启动。"""
 
+LEADS = {
+    "failed": (
+        ("Error from {}:", "Error from {}, without a message."),
+        ("{} 出错：", "{} 出错，没有说明。"),
+    ),
+    "ls": (
+        ("Here are the files in this directory:", "There are no files in this directory."),
+        ("当前目录里有这些文件：", "当前目录里没有文件。"),
+    ),
+    "read": (
+        ("Here is the content from {}:", "Nothing is in it: {}."),
+        ("{} 的内容：", "{} 是空的。"),
+    ),
+    "bash": (("Result of {}:", "No output from {}."), ("{} 的结果：", "{} 没有输出。")),
+}
+"""What is said before a result, and of an empty one."""
+
 _ENGLISH_NUMBERS = """
     one two three four five six seven eight
     nine ten eleven twelve thirteen fourteen fifteen sixteen
@@ -68,7 +85,7 @@ READ = rf"""
 """
 WRITE = rf"""
     (?: {_PLEASE} write\s+(?: the\s+ )?(?: file\s+ )? | {_QING} (?: 写入 | 写 )\s*(?: 文件 )?\s* )
-    {_PATH} \s*[:：][ \t]* (?P<text> .* )
+    {_PATH} \s*[:：][ \t]* (?P<content> .* )
 """
 EDIT = rf"""
     (?: {_PLEASE} edit\s+(?: the\s+ )?(?: file\s+ )? | {_QING} (?: 编辑 | 修改 )\s*(?: 文件 )?\s* )
