@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from app.ports import Approver, Model, Screen
     from app.settings import Settings
     from domain.messages import JsonObject
-    from infrastructure.tools.toolbox import Toolbox
+    from infrastructure.tools import Toolbox
 
 PROGRAM, VERSION = "leftfold", "0.1.0"
 OFFLINE_MODEL = "offline"
@@ -230,8 +230,7 @@ class AgentFactory:
         )
 
     def _toolbox(self, conversation: Conversation) -> Toolbox:
-        from infrastructure.tools import TOOLS  # noqa: PLC0415
-        from infrastructure.tools.toolbox import Toolbox  # noqa: PLC0415
+        from infrastructure.tools import TOOLS, Toolbox  # noqa: PLC0415
 
         return Toolbox(
             cwd=Path(working_directory(conversation, self.settings.cwd)),

@@ -1,8 +1,8 @@
 """Searches files for a regular expression, in a process of its own: one can take for ever.
 
-Run by `infrastructure.tools.grep` as a script: it imports the standard library alone. The options
-come as JSON in the first argument, the files' names between NULs on stdin; each line that matches,
-and those around it, goes out as it is found.
+Run by `infrastructure.tools.looking` as a script: it imports the standard library alone. The
+options come as JSON in the first argument, the files' names between NULs on stdin; each line that
+matches, and those around it, goes out as it is found.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ from app.tool_calls import ToolCalls
 from app.turn_limits import DEFAULT_LIMITS
 from domain.conversation import Conversation
 from infrastructure.model.client import AnthropicModel
-from infrastructure.tools import TOOLS
-from infrastructure.tools.toolbox import Toolbox
+from infrastructure.tools import TOOLS, Toolbox
 
 STOPPED = "interrupted; the command and its children were killed"
 

@@ -118,7 +118,6 @@ MADE = {
     "infrastructure/withheld.py _overwrite: open": "only reads",
     "infrastructure/withheld.py _overwrite: os.open": "this program's own memory",
     "infrastructure/tools/images.py _decode: open": "only reads",
-    "infrastructure/tools/output.py _create: mkdir": "the folder of outputs, 0700",
     "infrastructure/tools/output.py _create: os.open": "an output, 0600",
 }
 """Every place that may make a file or a folder, and with which mode."""

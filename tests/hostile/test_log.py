@@ -27,7 +27,7 @@ from domain.messages import ToolUseBlock, result_text
 from domain.seals import sealed
 from infrastructure.jsonl import disk
 from infrastructure.seals import KEY_NAME, HomeSeals
-from infrastructure.tools.grep import Grep
+from infrastructure.tools.looking import Grep
 from infrastructure.tools.output import ToolContext
 from infrastructure.tools.read import Read
 from tests import builders as b

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.tools import TOOLS, find, grep, searching
+from infrastructure.tools import TOOLS, looking, searching
 from infrastructure.tools.walking import glob, walk
 
 
@@ -181,7 +181,7 @@ def test_the_process_that_searches_knows_no_credential(call, project, monkeypatc
 
 def test_a_search_that_is_stopped_ends(context, project, monkeypatch):
     """Its process would go on, and the program wait for it."""
-    monkeypatch.setattr(grep, "SECONDS", 3600.0)
+    monkeypatch.setattr(looking, "SECONDS", 3600.0)
     (project / "a.txt").write_text("a" * 60 + "\n")
     call = {"pattern": "^(a+)+b", "path": "a.txt"}
     tool = next(tool for tool in TOOLS if tool.name == "grep")
@@ -205,13 +205,6 @@ def test_a_search_that_is_stopped_ends(context, project, monkeypatch):
 
     asyncio.run(stopped())
     assert not is_searching()
-
-
-def test_a_search_that_is_stopped_before_it_begins_finds_nothing(project):
-    search = grep._Search(grep.GrepInput(pattern="needle"), project)
-    search.stop()
-
-    assert search.run() == "(nothing found)"
 
 
 def test_a_pipe_that_took_the_place_of_a_file_is_not_waited_for(project):
@@ -239,7 +232,7 @@ def test_what_is_no_expression_is_told(call, project, pattern):
 
 
 def test_a_pattern_that_takes_for_ever_is_stopped(call, project, monkeypatch):
-    monkeypatch.setattr("infrastructure.tools.grep.SECONDS", 1.5)
+    monkeypatch.setattr(looking, "SECONDS", 1.5)
     (project / "a.txt").write_text("needle first\n" + "a" * 60 + "\n")
 
     output = call("grep", pattern="(a+)+$|needle first|(a+)+b", path="a.txt").content
@@ -263,6 +256,6 @@ def test_names_that_are_no_text_are_shown(call, project):
 
 
 def test_a_walk_ends_when_its_time_is_over(call, project, monkeypatch):
-    monkeypatch.setattr(find, "SECONDS", -1.0)
+    monkeypatch.setattr(looking, "SECONDS", -1.0)
 
     assert call("find", pattern="*").content.startswith("[Stopped after")
