@@ -265,7 +265,7 @@ class Conversations(Application[UUID]):
                 require_known(changed)
         if kwargs or len(objs) != 1 or not isinstance(objs[0], Conversation):
             return super().save(*objs, **kwargs)
-        saving = ProcessingEvent[UUID]()
+        saving: ProcessingEvent[UUID] = ProcessingEvent()
         saving.events.extend(objs[0].collect_events())
         saving.aggregates[objs[0].id] = objs[0]
         recordings = self._record(saving)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast, overload
 
-from eventsourcing.persistence import EventStore
+from eventsourcing.persistence import EventStore, Notification, Recording
 
 from domain.seals import is_sealed
 from domain.snapshot import ConversationSnapshot
 from infrastructure.jsonl.recorders import JSONLAggregateRecorder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from uuid import UUID
 
-    from eventsourcing.persistence import AggregateRecorder, Mapper
+    from eventsourcing.persistence import AggregateRecorder, Mapper, StoredEvent
 
     from domain.events import Event
     from domain.seals import Seals
@@ -47,6 +49,12 @@ class ConversationEvents(EventStore["UUID"]):
         found = super().get(originator_id, gt=gt, lte=lte, desc=desc, limit=limit)
         return cast("Iterator[Event]", found)
 
+    def put(self, domain_events: Sequence[Any], **kwargs: Any) -> list[Recording[UUID]]:
+        """Store *domain_events*, as the library does; what it returns is made when it is read."""
+        stored = [self.mapper.to_stored_event(event) for event in domain_events]
+        ids = self.recorder.insert_events(stored, **kwargs)
+        return cast("list[Recording[UUID]]", Recordings(domain_events, stored, ids or ()))
+
     def of_lines(self, originator_id: UUID, lines: Iterable[Line]) -> Iterator[Event]:
         """Yield the events of the *lines* of one log."""
         read = self.mapper.read
@@ -62,6 +70,34 @@ class ConversationEvents(EventStore["UUID"]):
             return list(self.of_lines(originator_id, recorder.newest_lines(originator_id, topics)))
         newest = {event.TOPIC: event for event in self.get(originator_id) if event.TOPIC in topics}
         return list(newest.values())
+
+
+class Recordings(Sequence["Recording[UUID]"]):
+    """What a save recorded, in the library's objects, which are made when somebody reads them."""
+
+    def __init__(
+        self, events: Sequence[Event], stored: Sequence[StoredEvent], ids: Sequence[int]
+    ) -> None:
+        self._events, self._stored, self._ids = events, stored, ids
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @overload
+    def __getitem__(self, index: int) -> Recording[UUID]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Recording[UUID]]: ...
+
+    def __getitem__(self, index: int | slice) -> Recording[UUID] | Sequence[Recording[UUID]]:
+        return self._made[index]
+
+    @cached_property
+    def _made(self) -> list[Recording[UUID]]:
+        found = zip(self._events, self._stored, self._ids, strict=False)  # no ids, no recordings
+        return [
+            Recording(event, Notification(**vars(stored), id=id_)) for event, stored, id_ in found
+        ]
 
 
 class Snapshots(EventStore["UUID"]):

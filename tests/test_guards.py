@@ -10,7 +10,9 @@ import sys
 from collections import Counter
 from itertools import islice
 from pathlib import Path
+from uuid import uuid4
 
+import msgspec
 import pexpect
 import pytest
 
@@ -18,7 +20,8 @@ from app.application import Conversations
 from app.cli import COMMANDS
 from domain import events
 from domain.projections.context import context
-from infrastructure.jsonl import disk
+from infrastructure import event_store
+from infrastructure.jsonl import disk, line
 from infrastructure.jsonl.store import SNAPSHOTS
 from tests.benchmarks import workload
 
@@ -42,23 +45,25 @@ def app(folder):
 def calls(monkeypatch):
     """Count the calls of everything that touches the disk, and the bytes read."""
     counted = Counter()
-
-    def counting(name, function):
-        def call(*args, **more):
-            counted[name] += 1
-            found = function(*args, **more)
-            if name == "read":
-                counted["bytes read"] += len(found)
-            return found
-
-        return call
-
     for name, function in vars(disk).copy().items():
         if getattr(function, "__module__", None) == disk.__name__ and not isinstance(
             function, type
         ):
-            monkeypatch.setattr(disk, name, counting(name, function))
+            monkeypatch.setattr(disk, name, counting(counted, name, function))
     return counted
+
+
+def counting(counted, name, function):
+    """Return what does as *function* does, and counts its calls under *name*."""
+
+    def call(*args, **more):
+        counted[name] += 1
+        found = function(*args, **more)
+        if name == "read":
+            counted["bytes read"] += len(found)
+        return found
+
+    return call
 
 
 @pytest.fixture
@@ -91,6 +96,28 @@ def test_an_append_costs_one_write_to_the_log_one_to_the_order_and_one_sync(app,
     assert calls["read"] == calls["sync"] == calls["rename"] == calls["open_append"] == 0
     assert calls["stat"] + calls["stat_fd"] == 2  # is each file still the one at its path
     assert calls["try_lock"] == calls["unlock"] == 1
+
+
+def test_an_append_encodes_its_event_once_and_makes_no_object_that_nobody_reads(app, monkeypatch):
+    talk = workload.begin(uuid4(), app.clock())
+    app.save(talk)
+    workload.append(talk, 0)
+    counted = Counter()
+    for place, name in (
+        (msgspec.json, "encode"),
+        (line, "encode"),
+        (event_store, "Recording"),
+        (event_store, "Notification"),
+    ):
+        made = getattr(place, name)
+        monkeypatch.setattr(place, name, counting(counted, f"{place.__name__}.{name}", made))
+
+    recordings = app.save(talk)
+
+    once = {"msgspec.json.encode": 1, "infrastructure.jsonl.line.encode": 1}
+    assert counted == once
+    assert recordings[0].notification.id == 5
+    assert counted["infrastructure.event_store.Recording"] == 1
 
 
 def test_an_append_costs_the_same_at_the_end_of_a_long_conversation(app, folder, calls):

@@ -108,6 +108,7 @@ class Header(msgspec.Struct, frozen=True):
 parse: Final = msgspec.json.Decoder(Line).decode
 _decode_lines: Final = msgspec.json.Decoder(Line).decode_lines
 _decode_header: Final = msgspec.json.Decoder(Header).decode
+_decode_raw: Final = msgspec.json.Decoder(msgspec.Raw).decode
 _encode: Final = msgspec.json.encode
 ERRORS: Final = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError)
 
@@ -132,11 +133,11 @@ def encode(
         head = b'{"v":%d,"topic":%s,' % (version, _encode(topic))
     except (UnicodeEncodeError, msgspec.MsgspecError) as error:
         raise InvalidEventError(f"topic {topic!r} is not valid text") from error
-    tail = b',"crc":"%08x"%s' % (crc32(state), _marks(batch, base, tracking))
-    line = b'%s"state":%s%s}\n' % (head, state, tail)
-    if not _embeds(state, line):
-        line = b'%s"state64":"%s"%s}\n' % (head, base64.b64encode(state), tail)
-    return line
+    name, value = b"state", state
+    if not _embeds(state):
+        name, value = b"state64", b'"%s"' % base64.b64encode(state)
+    marks = _marks(batch, base, tracking)
+    return b'%s"%s":%s,"crc":"%08x"%s}\n' % (head, name, value, crc32(state), marks)
 
 
 def encode_header(conversation: str, created: str) -> bytes:
@@ -224,16 +225,16 @@ def other_format(data: bytes) -> str | None:
         return None
 
 
-def _embeds(state: bytes, line: bytes) -> bool:
+def _embeds(state: bytes) -> bool:
+    """Whether *state* is one JSON value on one line, from its first byte to its last."""
     if state.find(_NEWLINE) >= 0 or _is_deep(state):
         return False
     try:
         if not state.isascii():
-            str(state, "utf-8")  # a raw body is not checked for this
-        found = parse(line)
+            str(state, "utf-8")  # a raw value is not checked for this
+        return len(_decode_raw(state)) == len(state)
     except ERRORS:
         return False
-    return len(found.raw) == len(state) and found.state == state and found.state64 is None
 
 
 def _is_deep(state: bytes) -> bool:

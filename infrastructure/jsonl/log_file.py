@@ -20,6 +20,8 @@ from infrastructure.jsonl import disk, locks, search
 from infrastructure.jsonl import line as lines_
 from infrastructure.jsonl.log_reader import LogReader, Unsaved, identity_of
 from infrastructure.jsonl.new_log import Copied, put_in_place
+from infrastructure.jsonl.notification_file import Record
+from infrastructure.jsonl.unnumbered import NewRecords
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,17 +119,19 @@ class LogFile(LogReader):
                 raise VersionConflictError(self.conversation, version, last, path=self.path)
             last = version
 
-    def write(
+    def append(
         self, events: Sequence[StoredEvent], tracking: TrackingMark | None = None
-    ) -> list[int]:
-        """Append *events* by one write; return the offsets of their lines. `sync` must follow.
+    ) -> NewRecords:
+        """Append *events* by one write, or create the file with them. `sync` must follow.
+
+        To create it, the caller holds the lock of the folder, and `begin` did not find the file.
 
         Raises:
             WriteError: Nothing of it was kept.
         """
         known, fd = self._known, self._fd
-        assert known is not None
-        assert fd is not None
+        if known is None or fd is None:
+            return self._create(events, tracking)
         base = (known.last or 0) if known.unfinished else None
         lines = encoded(events, base=base, tracking=tracking)
         seal = b"" if known.sealed else b"\n"
@@ -137,9 +141,18 @@ class LogFile(LogReader):
         except OSError as error:
             self.roll_back()
             raise WriteError(self.path, error) from error
-        offsets, size = _offsets(lines, known.size + len(seal))
-        self._known = _Known(size, events[-1].originator_version, sealed=True, unfinished=False)
-        return offsets
+        return self._records(events, lines, known.size + len(seal))
+
+    def _records(
+        self, events: Sequence[StoredEvent], lines: Sequence[bytes], start: int
+    ) -> NewRecords:
+        """Know the *lines* of *events*, written from *start* on; return where they are."""
+        key, previous, records = self.conversation.bytes, self.last_known, []
+        for event, line in zip(events, lines, strict=True):
+            records.append(Record(key, start, event.originator_version))
+            start += len(line)
+        self._known = _Known(start, events[-1].originator_version, sealed=True, unfinished=False)
+        return NewRecords(self, previous, records)
 
     def sync(self) -> None:
         """Wait until what was written is on the disk.
@@ -180,40 +193,32 @@ class LogFile(LogReader):
             else:
                 disk.sync_data(fd)
 
-    def create(
+    def _create(
         self,
         events: Sequence[StoredEvent],
         tracking: TrackingMark | None = None,
         *,
         base: int | None = None,
         copied: Copied | None = None,
-    ) -> list[int]:
-        """Create the file with *events* in it; return the offsets of their lines.
+    ) -> NewRecords:
+        lines = encoded(events, base=base, tracking=tracking)
+        start = self._put_in_place(b"".join(lines), copied)
+        self._size_before = 0
+        return self._records(events, lines, start)
+
+    def fork_from(
+        self, parent: LogFile, cut: int, extra: Sequence[StoredEvent], *, base: int | None
+    ) -> None:
+        """Create the file with the bytes of *parent* up to *cut*, but its own header, and *extra*.
 
         The caller holds the lock of the folder and has seen that the file is not there.
 
         Raises:
             WriteError: Nothing of it was kept.
         """
-        lines = encoded(events, base=base, tracking=tracking)
-        start = self._put_in_place(b"".join(lines), copied)
-        offsets, size = _offsets(lines, start)
-        last = events[-1].originator_version
-        self._known = _Known(size, last, sealed=True, unfinished=False)
-        self._size_before = 0
-        return offsets
-
-    def fork_from(
-        self, parent: LogFile, cut: int, extra: Sequence[StoredEvent], *, base: int | None
-    ) -> None:
-        """Create the file with the bytes of *parent* up to *cut*, but its own header.
-
-        Raises:
-            WriteError: Nothing of it was kept.
-        """
         with parent.reading() as (fd, size):
             start = search.header_end(fd, size)
-            self.create(extra, base=base, copied=Copied(fd, start, max(cut - start, 0)))
+            self._create(extra, base=base, copied=Copied(fd, start, max(cut - start, 0)))
 
     def replace(self, lines: bytes) -> None:
         """Write a derived file again, with *lines*; the caller holds the lock of the folder.
@@ -321,11 +326,3 @@ def encoded(
         )
         for number, event in enumerate(events, 1)
     ]
-
-
-def _offsets(lines: Sequence[bytes], start: int) -> tuple[list[int], int]:
-    offsets = []
-    for line in lines:
-        offsets.append(start)
-        start += len(line)
-    return offsets, start

@@ -11,32 +11,32 @@ import msgspec
 
 from infrastructure.errors import (
     InvalidIdError,
-    LogReplacedError,
+    LogMissingError,
     ReadError,
     StoreError,
     WriteError,
 )
 from infrastructure.jsonl import disk, locks
 from infrastructure.jsonl.log_file import LogFile
-from infrastructure.jsonl.notification_file import Record
 from infrastructure.jsonl.notification_log import NotificationLog
 from infrastructure.jsonl.tracking import TrackingLog
 from infrastructure.jsonl.unnumbered import NewRecords
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from eventsourcing.persistence import StoredEvent, Tracking
 
-    from infrastructure.jsonl.line import Damage, Header, Line, TrackingMark
+    from infrastructure.jsonl.line import Damage, Header, Line
 
 SUFFIX: Final = ".jsonl"
 TRASH: Final = ".trash"
 SNAPSHOTS: Final = ".snapshots"
 _OPEN_FILES: Final = 64
 _UUID_TEXT: Final = 36
+_NOTHING: Final[contextlib.AbstractContextManager[None]] = contextlib.nullcontext()
 
 
 class Inspection(msgspec.Struct, frozen=True):
@@ -193,44 +193,57 @@ class Store:
         self, events: Sequence[StoredEvent], tracking: Tracking | None, *, number: bool
     ) -> list[int]:
         """Save; if asked to, *number* the events while the locks of their logs are held."""
-        groups = grouped(events)
-        if not groups:
+        parts = [(self.log(id_), added) for id_, added in sorted(grouped(events).items())]
+        if not parts:
             if tracking is not None:
                 with self.tracking.advancing(tracking):
                     pass
             return []
-        logs = [self.log(conversation) for conversation in sorted(groups)]
-        with self._begun(logs):
-            for log in logs:
-                log.check(groups[log.conversation])
-            if tracking is None:
-                saves = _write(logs, groups, None)
-            else:
-                last, mark = logs[-1], (tracking.application_name, tracking.notification_id)
-                version = groups[last.conversation][-1].originator_version
-                with self.tracking.advancing(tracking, last.conversation, version):
-                    saves = _write(logs, groups, mark)
-            return self.notifications.add(_in_order(saves, events)) if number else []
-
-    @contextlib.contextmanager
-    def _begun(self, logs: Sequence[LogFile]) -> Iterator[None]:
-        """Lock *logs*, and the folder first if some of them are to be created."""
-        were_open = all(log.is_open for log in logs)
-        creating = not were_open and not all(log.exists() for log in logs)
-        with self.folder_locked() if creating else contextlib.nullcontext():
+        closed = [log for log, _ in parts if not log.is_open]
+        creating = bool(closed) and not all(log.exists() for log in closed)
+        with self.folder_locked() if creating else _NOTHING:
             try:
-                for log in logs:
-                    if not creating or log.exists():
-                        log.begin()
-                    elif log.was_there:
-                        raise LogReplacedError(log.path)
-                yield
+                for log, _ in parts:
+                    self._begin(log, creating=creating)
+                for log, added in parts:
+                    log.check(added)
+                saves = self._write(parts, tracking)
+                return self.notifications.add(_in_order(saves, events)) if number else []
             finally:
-                for log in logs:
+                for log, _ in parts:
                     log.end()
-                    self.locking_works = self.locking_works and log.locking_works
-                if not were_open:
-                    self.limit_open_files(logs)
+                if closed:
+                    self.limit_open_files(closed)
+
+    def _begin(self, log: LogFile, *, creating: bool) -> None:
+        """Lock *log*, which need not be there if some are to be created."""
+        try:
+            log.begin()
+        except LogMissingError:
+            if not creating:
+                raise
+        self.locking_works = self.locking_works and log.locking_works
+
+    def _write(
+        self, parts: Sequence[tuple[LogFile, Sequence[StoredEvent]]], tracking: Tracking | None
+    ) -> list[NewRecords]:
+        """Write to each log, which is locked, and the position of *tracking*, or nothing at all."""
+        mark, advancing = None, _NOTHING
+        last, added = parts[-1]
+        if tracking is not None:
+            mark = (tracking.application_name, tracking.notification_id)
+            version = added[-1].originator_version
+            advancing = self.tracking.advancing(tracking, last.conversation, version)
+        with advancing:
+            try:
+                saves = [log.append(added, mark if log is last else None) for log, added in parts]
+                for log, _ in parts:
+                    log.sync()
+            except BaseException:
+                for log, _ in parts:
+                    log.roll_back()
+                raise
+        return saves
 
     @contextlib.contextmanager
     def folder_locked(self) -> Iterator[None]:
@@ -281,40 +294,6 @@ def grouped(events: Sequence[StoredEvent]) -> dict[UUID, list[StoredEvent]]:
     for event in events:
         groups.setdefault(as_uuid(event.originator_id), []).append(event)
     return groups
-
-
-def _write(
-    logs: Sequence[LogFile],
-    groups: Mapping[UUID, Sequence[StoredEvent]],
-    mark: TrackingMark | None,
-) -> list[NewRecords]:
-    """Write to all of *logs* or to none; the locks are held."""
-    saves = []
-    try:
-        for log in logs:
-            events = groups[log.conversation]
-            tracking = mark if log is logs[-1] else None
-            previous = log.last_known
-            write = log.write if log.is_open else log.create
-            offsets = write(events, tracking)
-            saves.append(_new_records(log, previous, offsets, events))
-        for log in logs:
-            log.sync()
-    except BaseException:
-        for log in logs:
-            log.roll_back()
-        raise
-    return saves
-
-
-def _new_records(
-    log: LogFile, previous: int | None, offsets: Sequence[int], events: Sequence[StoredEvent]
-) -> NewRecords:
-    key = log.conversation.bytes
-    places = zip(offsets, events, strict=True)
-    return NewRecords(
-        log, previous, [Record(key, offset, event.originator_version) for offset, event in places]
-    )
 
 
 def _in_order(saves: list[NewRecords], events: Sequence[StoredEvent]) -> list[NewRecords]:

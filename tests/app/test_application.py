@@ -185,6 +185,23 @@ def test_a_new_conversation_that_could_not_be_saved_is_offered_again(conversatio
     ]
 
 
+def test_a_save_tells_each_event_and_its_notification(conversations):
+    talk = begin(NOBODY, conversations.clock())
+    talk.rename("of two events")
+
+    recordings = conversations.save(talk)
+
+    noted = conversations.recorder.select_notifications(1, 10)
+    assert [each.domain_event for each in recordings] == list(conversations.events_of(talk.id))
+    assert [each.notification for each in recordings] == list(noted)
+    assert (len(recordings), recordings[-1], recordings[:1]) == (
+        2,
+        list(recordings)[1],
+        [*recordings][:1],
+    )
+    assert len(conversations.save(talk)) == 0
+
+
 def test_a_refused_command_changes_nothing(conversations):
     at_hand = started(conversations, "hello")
     before = state(at_hand.conversation)
