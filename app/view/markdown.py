@@ -22,13 +22,10 @@ from app.view.plain import plain
 from app.view.wrapping import wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import TypeAlias
+    from collections.abc import Iterable, Iterator, Sequence
 
     from markdown_it.token import Token
     from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
-
-    Line: TypeAlias = Sequence[Segment]
 
 _LONGEST = 100_000
 """Characters that are looked at for Markdown: more is shown as it is, and nobody waits for it."""
@@ -36,6 +33,8 @@ _LONGEST = 100_000
 _WIDEST_RULE = 40
 _CELLS_PER_COLUMN = 4
 _BULLET, _QUOTE = "• ", "▌ "
+_LISTS = ("bullet_list_open", "ordered_list_open")
+_HEADINGS = {"h1": "bold underline"} | dict.fromkeys(("h2", "h3", "h4", "h5", "h6"), "bold")
 _SPANS = {"strong_open": "bold", "em_open": "italic", "s_open": "strike", "link_open": "underline"}
 
 
@@ -52,189 +51,142 @@ class Markdown:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render the lines."""
         if len(self._text) > _LONGEST:
-            lines: Iterator[Line] = iter([Segment(line)] for line in self._text.split("\n"))
+            lines: Iterator[_Line] = (_Line([Segment(line)]) for line in self._text.split("\n"))
         else:
-            lines = _Renderer(console, options, self._text).lines()
+            blocks = _tree(parser().parse(self._text))
+            lines = _Renderer(console, options, self._text).lines(blocks, 0)
         for line in lines:
-            yield from line
+            before = line.before[: options.max_width // 2]  # text that nests deep must have room
+            yield Segment(before if line.segments else before.rstrip(" "))
+            yield from line.segments
             yield Segment.line()
 
 
-class _Container(NamedTuple):
-    """A list's item or a quote: what stands before its first line, and before the others."""
+class _Line(NamedTuple):
+    """A line, and what stands before it: markers of items and quotes, but nothing before code."""
 
-    first: str
-    others: str
+    segments: Sequence[Segment] = ()
+    before: str = ""
+    is_code: bool = False
 
 
-class _List:
-    """A list: the number of its next item, if it has numbers, and whether its items are spaced."""
+class _Block(NamedTuple):
+    """A block, by the token that begins it, and the blocks in it."""
 
-    def __init__(self, number: int | None) -> None:
-        self.number = number
-        self.is_spaced = False
+    token: Token
+    children: list[_Block]
 
-    def marker(self) -> str:
-        """Return what stands before the next item."""
-        if self.number is None:
-            return _BULLET
-        self.number += 1
-        return f"{self.number - 1}. "
+
+def _tree(tokens: Iterable[Token]) -> list[_Block]:
+    """Return the blocks that *tokens* stand for. An inline token is one: it may nest any deep."""
+    opened: list[list[_Block]] = [[]]
+    for token in tokens:
+        if token.nesting < 0:
+            del opened[-1]
+            continue
+        block = _Block(token, [])
+        opened[-1].append(block)
+        if token.nesting > 0:
+            opened.append(block.children)
+    return opened[0]
 
 
 class _Renderer:
-    """Goes through the tokens of one text, once, and makes lines of them."""
+    """Makes lines of the blocks of one text."""
 
     def __init__(self, console: Console, options: ConsoleOptions, text: str) -> None:
         self._console, self._options = console, options
         self._source = text.split("\n")
-        self._tokens = iter(parser().parse(text))
-        self._containers: list[_Container] = []
-        self._begun = 0  # of so many containers the first line is there
-        self._lists: list[_List] = []
-        self._has_begun = False
-        self._is_gap = False  # a blank line comes before the next line
-        self._heading = ""
 
-    def lines(self) -> Iterator[Line]:
-        """Yield the lines."""
-        for token in self._tokens:
-            match token.type:
-                case "heading_open":
-                    self._heading = "bold underline" if token.tag == "h1" else "bold"
-                case "paragraph_open":
-                    if self._lists and not token.hidden:
-                        self._lists[-1].is_spaced = True
-                case "paragraph_close" | "heading_close":
-                    self._heading = ""
-                    self._is_gap = not token.hidden
-                case kind if kind.endswith("_open") and kind != "table_open":
-                    self._enter(token)
-                case kind if kind.endswith("_close"):
-                    yield from self._leave(token)
-                case _:
-                    yield from self._block(token)
+    def lines(
+        self, blocks: Sequence[_Block], taken: int, *, is_item: bool = False, is_spaced: bool = True
+    ) -> Iterator[_Line]:
+        """Yield the lines of blocks behind *taken* cells, with blank ones between if *is_spaced*.
 
-    def _enter(self, token: Token) -> None:
-        """Go into a list, an item of one, or a quote."""
+        A list in an item stands right below its words.
+        """
+        room = self._options.max_width - min(taken, self._options.max_width // 2)
+        for place, block in enumerate(blocks):
+            if place and is_spaced and not (is_item and block.token.type in _LISTS):
+                yield _Line()
+            yield from self._block(block, room, taken)
+
+    def _block(self, block: _Block, room: int, taken: int) -> Iterator[_Line]:
+        token, children = block
         match token.type:
             case "bullet_list_open" | "ordered_list_open":
-                is_numbered = token.type == "ordered_list_open"
-                self._is_gap &= not self._lists  # below the words of its item
-                self._lists.append(_List(int(token.attrs.get("start", 1)) if is_numbered else None))
-            case "list_item_open":
-                marker = self._lists[-1].marker()
-                self._containers.append(_Container(marker, " " * len(marker)))
+                yield from self._list(block, taken)
             case "blockquote_open":
-                self._containers.append(_Container(_QUOTE, _QUOTE))
-
-    def _leave(self, token: Token) -> Iterator[Line]:
-        """Come out of a list, an item of one, or a quote; show an empty one, too."""
-        match token.type:
-            case "list_item_close" | "blockquote_close":
-                if self._begun < len(self._containers):
-                    yield from self._line([])
-                del self._containers[-1]
-                self._begun = min(self._begun, len(self._containers))
-                self._is_gap |= token.type == "blockquote_close"
-            case "bullet_list_close" | "ordered_list_close":
-                del self._lists[-1]
-                self._is_gap = not self._lists or self._lists[-1].is_spaced
-
-    def _block(self, token: Token) -> Iterator[Line]:
-        """Yield the lines of what has text of its own."""
-        match token.type:
-            case "inline":
-                text = _inline(token)
-                text.stylize(self._heading)
-                yield from self._paragraph(text)
-                return
+                yield from _behind(_QUOTE, _QUOTE, self.lines(children, taken + len(_QUOTE)))
+            case "paragraph_open" | "heading_open":
+                text = _inline(children[0].token)
+                text.stylize(_HEADINGS.get(token.tag, ""))
+                yield from self._paragraph(text, room)
             case "fence" | "code_block":
                 yield from self._code(token)
             case "hr":
-                room = min(self._room(), _WIDEST_RULE)
-                yield from self._paragraph(Text("─" * room, style="dim"))
+                yield from self._paragraph(Text("─" * min(room, _WIDEST_RULE), style="dim"), room)
             case "html_block":
-                yield from self._paragraph(Text(plain(token.content).strip("\n")))
+                yield from self._paragraph(Text(plain(token.content).strip("\n")), room)
             case "table_open":
-                yield from self._table(token)
-        self._is_gap = not self._lists or self._lists[-1].is_spaced
+                yield from self._table(block, room)
 
-    def _paragraph(self, text: Text) -> Iterator[Line]:
+    def _list(self, block: _Block, taken: int) -> Iterator[_Line]:
+        words = [each.token for item in block.children for each in item.children]
+        is_spaced = any(token.type == "paragraph_open" and not token.hidden for token in words)
+        first = int(block.token.attrs.get("start", 1))
+        for number, item in enumerate(block.children, first):
+            if is_spaced and number > first:
+                yield _Line()
+            marker = f"{number}. " if block.token.type == "ordered_list_open" else _BULLET
+            lines = self.lines(
+                item.children, taken + len(marker), is_item=True, is_spaced=is_spaced
+            )
+            yield from _behind(marker, " " * len(marker), lines)
+
+    def _paragraph(self, text: Text, room: int) -> Iterator[_Line]:
         for line in text.split("\n", allow_blank=True):
-            for part in wrapped(line, self._room()):
-                yield from self._line(list(part.render(self._console)))
+            for part in wrapped(line, room):
+                yield _Line(list(part.render(self._console)))
 
-    def _code(self, token: Token) -> Iterator[Line]:
-        """Yield the lines of code, at column 0: the marker of an item has a line of its own."""
-        yield from self._begin()
+    def _code(self, token: Token) -> Iterator[_Line]:
         code = plain(token.content).removesuffix("\n")
         language = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
         for line in highlighted(code, language).split("\n", allow_blank=True):
-            yield list(line.render(self._console))
+            yield _Line(list(line.render(self._console)), is_code=True)
 
-    def _table(self, opening: Token) -> Iterator[Line]:
+    def _table(self, block: _Block, room: int) -> Iterator[_Line]:
         """Yield a table whose cells wrap; as it was written, if it has too many columns."""
-        rows: list[list[Token]] = []
-        justify: list[JustifyMethod] = []
-        for token in self._tokens:
-            if token.type == "table_close":
-                break
-            if token.type == "tr_open":
-                rows.append([])
-            elif token.type == "th_open":
-                justify.append("right" if "right" in str(token.attrGet("style")) else "left")
-            elif token.type == "inline":
-                rows[-1].append(token)
-        if len(justify) * _CELLS_PER_COLUMN > self._room():
-            first, last = opening.map or (0, 0)
-            yield from self._paragraph(Text("\n".join(self._source[first:last])))
+        head, *rows = [row.children for part in block.children for row in part.children]
+        if len(head) * _CELLS_PER_COLUMN > room:
+            first, last = block.token.map or (0, 0)
+            yield from self._paragraph(Text("\n".join(self._source[first:last])), room)
             return
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, border_style="dim")
-        for cell, side in zip(rows[0], justify, strict=True):
-            table.add_column(_inline(cell), overflow="fold", justify=side)
-        for row in rows[1:]:
-            table.add_row(*map(_inline, row))
-        options = self._options.update(width=self._room())
+        for cell in head:
+            is_right = "right" in str(cell.token.attrGet("style"))
+            side: JustifyMethod = "right" if is_right else "left"
+            table.add_column(_inline(cell.children[0].token), overflow="fold", justify=side)
+        for row in rows:
+            table.add_row(*(_inline(cell.children[0].token) for cell in row))
+        options = self._options.update(width=room)
         for line in self._console.render_lines(table, options, pad=False):
-            yield from self._line(_without_trailing_blanks(line))
+            yield _Line(_without_trailing_blanks(line))
 
-    # -- where a line stands -------------------------------------------------------------------
 
-    def _room(self) -> int:
-        taken = min(sum(len(each.others) for each in self._containers), self._most_before())
-        return self._options.max_width - taken
-
-    def _most_before(self) -> int:
-        """Return how many cells may stand before a line: text that nests deep must have room."""
-        return self._options.max_width // 2
-
-    def _line(self, segments: Line) -> Iterator[Line]:
-        """Yield a line with what stands before it, after a blank one if it is time for that."""
-        yield from self._gap()
-        before = "".join(
-            each.first if place >= self._begun else each.others
-            for place, each in enumerate(self._containers)
-        )[: self._most_before()]
-        self._begun = len(self._containers)
-        text = [*segments]
-        if not text:
-            before = before.rstrip(" ")
-        yield [Segment(before), *text] if before else text
-
-    def _begin(self) -> Iterator[Line]:
-        """Yield the markers of what has just begun, for something that stands at column 0."""
-        if self._begun < len(self._containers):
-            yield from self._line([])
+def _behind(first: str, others: str, lines: Iterable[_Line]) -> Iterator[_Line]:
+    """Yield *lines* behind *first* and, below it, *others*; where code begins, it stands alone."""
+    is_first = True
+    for line in lines:
+        if line.is_code and is_first:
+            yield _Line(before=first)
+        if line.is_code:
+            yield line
         else:
-            yield from self._gap()
-
-    def _gap(self) -> Iterator[Line]:
-        if self._is_gap and self._has_begun:
-            quotes = [each.others for each in self._containers[: self._begun]]
-            before = "".join(quotes)[: self._most_before()].rstrip(" ")
-            yield [Segment(before)] if before else []
-        self._is_gap, self._has_begun = False, True
+            yield line._replace(before=(first if is_first else others) + line.before)
+        is_first = False
+    if is_first:
+        yield _Line(before=first)
 
 
 def _inline(token: Token) -> Text:
@@ -266,7 +218,7 @@ def _target(token: Token, name: str) -> str:
     return plain(str(token.attrGet(name) or ""))
 
 
-def _without_trailing_blanks(line: Line) -> Line:
+def _without_trailing_blanks(line: Sequence[Segment]) -> Sequence[Segment]:
     while line and not line[-1].text.strip(" "):
         line = line[:-1]
     if line:
