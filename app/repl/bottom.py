@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, cast
 
 from prompt_toolkit.application import run_in_terminal
@@ -85,8 +85,8 @@ class Bottom:
         self._typist: Meanwhile | None = None
         self._task: asyncio.Task[None] | None = None
         self._source = source
-        self._frames = _Frames(self._terminal)
-        self._made: InlineApplication[None] | None = None
+        self._frames = cast("_Frames", _Frames.from_pty(cast("TextIO", self._terminal)))
+        self._frames.enable_cpr = False  # where the cursor is is not asked
 
     def show(self, under_way: Callable[[int], Iterator[RenderableType]]) -> None:
         """Draw what *under_way* yields for so much room above the line, from here on."""
@@ -94,8 +94,8 @@ class Bottom:
 
     def draw(self) -> None:
         """Draw what has changed, soon."""
-        if self._made is not None:
-            self._made.invalidate()
+        if self._task is not None:
+            self._app.invalidate()
 
     # -- the line ------------------------------------------------------------------------------
 
@@ -154,10 +154,9 @@ class Bottom:
 
     async def _run(self) -> None:
         typist = self._typist
+        self._terminal.above = self._print_above
         try:
-            await self._app.run_async(
-                pre_run=self._take_output, handle_sigint=False, set_exception_handler=False
-            )
+            await self._app.run_async(handle_sigint=False, set_exception_handler=False)
         except (EOFError, OSError):
             return  # the terminal has gone
         except Exception as error:  # noqa: BLE001 - the work goes on, and nothing is drawn
@@ -166,11 +165,8 @@ class Bottom:
         finally:
             self._terminal.above = None
             self._frames.is_held = False
-            self._frames.write(self._all_printed())
+            self._frames.write_raw(self._all_printed())
             self._frames.flush()
-
-    def _take_output(self) -> None:
-        self._terminal.above = self._print_above
 
     def _print_above(self, text: str) -> None:
         self._printed.append(text)
@@ -182,13 +178,8 @@ class Bottom:
 
     # -- the screen ----------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def _app(self) -> InlineApplication[None]:
-        if self._made is None:
-            self._made = self._application()
-        return self._made
-
-    def _application(self) -> InlineApplication[None]:
         app: InlineApplication[None] = InlineApplication(
             layout=self._layout(),
             key_bindings=merge_key_bindings([line_keys(self._buffer, self._pastes), self._keys()]),
@@ -198,7 +189,7 @@ class Bottom:
             min_redraw_interval=_LEAST_SECONDS_A_FRAME,
             terminal_size_polling_interval=None,
             input=self._source,
-            output=self._frames.output(),
+            output=self._frames,
         )
         take_escape_soon(app, is_key_of_its_own=True)
         app.before_render += self._begin_frame
@@ -223,7 +214,9 @@ class Bottom:
             get_line_prefix=self._prefix,
             wrap_lines=True,
         )
-        return Layout(_stacked(FormattedTextControl(self._above), self._line, search), self._line)
+        above = Window(FormattedTextControl(self._above), dont_extend_height=True)
+        menu = Float(CompletionsMenu(max_height=16), xcursor=True, ycursor=True, transparent=True)
+        return Layout(HSplit([above, FloatContainer(self._line, [menu]), search]), self._line)
 
     def _begin_frame(self, app: Application[None]) -> None:
         """Make room for what was printed, and find out what is under way."""
@@ -307,20 +300,6 @@ class Bottom:
             event.current_buffer.auto_up()
 
 
-def _stacked(above: FormattedTextControl, line: Window, search: SearchToolbar) -> HSplit:
-    """Return what is under way above the line, its menu, and what is searched for below it."""
-    menu = CompletionsMenu(max_height=16)
-    return HSplit(
-        [
-            Window(above, dont_extend_height=True, wrap_lines=False),
-            FloatContainer(
-                line, [Float(xcursor=True, ycursor=True, transparent=True, content=menu)]
-            ),
-            search,
-        ]
-    )
-
-
 class Silence(DummyInput):
     """A keyboard on which nothing is ever typed, where prompts come from a pipe."""
 
@@ -330,35 +309,17 @@ class Silence(DummyInput):
         return False
 
 
-class _Frames:
-    """Hands to the terminal what is drawn: all of a frame at once."""
+class _Frames(Vt100_Output):
+    """Hands to a `Terminal` what is drawn: all of a frame at once."""
 
-    def __init__(self, terminal: Terminal) -> None:
-        self._terminal = terminal
-        self._drawn: list[str] = []
-        self.is_held = False
-
-    def __getattr__(self, name: str) -> object:
-        if name == "buffer":  # of bytes: there is none
-            raise AttributeError(name)
-        return getattr(self._terminal, name)
-
-    def output(self) -> Vt100_Output:
-        """Return what an application draws on. Where its cursor is is not asked."""
-        output = Vt100_Output.from_pty(cast("TextIO", self))
-        output.enable_cpr = False
-        return output
-
-    def write(self, text: str) -> None:
-        """Take a piece of a frame."""
-        self._drawn.append(text)
+    is_held = False
 
     def flush(self) -> None:
-        """Write what was taken, unless the frame has not come to its end."""
-        if not self.is_held and self._drawn:
-            drawn, self._drawn = "".join(self._drawn), []
-            self._terminal.write_now(drawn)
-            self._terminal.flush()
+        """Write what was drawn, unless the frame has not come to its end."""
+        if self._buffer and not self.is_held:
+            drawn, self._buffer = "".join(self._buffer), []
+            cast("Terminal", self.stdout).write_now(drawn)
+            self.stdout.flush()
 
 
 @cache
