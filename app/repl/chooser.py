@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.application.current import get_app
@@ -20,23 +21,23 @@ from prompt_toolkit.layout import (
     FormattedTextControl,
     HSplit,
     Layout,
-    VSplit,
+    UIContent,
+    UIControl,
     Window,
 )
-from prompt_toolkit.utils import get_cwidth
+from prompt_toolkit.layout.processors import BeforeInput
 
 from app.i18n import _
 from app.repl.applications import InlineApplication, take_escape_soon
 from app.repl.suspending import suspend
 from app.view.colours import prompt_style
-from app.view.plain import fitted
+from app.view.plain import cells, fitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from prompt_toolkit.input import Input
+    from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.key_binding import KeyPressEvent
-    from prompt_toolkit.output import Output
 
 Value = TypeVar("Value")
 
@@ -61,20 +62,7 @@ class Chosen(NamedTuple, Generic[Value]):
     value: Value
 
 
-class Folding(Protocol[Value]):
-    """Rows that stand below others and can be folded away."""
-
-    def rows(self) -> Sequence[Choice[Value]]:
-        """Return the rows that are to be seen."""
-
-    def fold(self, value: Value) -> Value:
-        """Fold away what stands below *value*; return where to stand then."""
-
-    def unfold(self, value: Value) -> Value:
-        """Bring back what stands below *value*; return where to stand then."""
-
-
-class Chooser(Generic[Value]):
+class Chooser(UIControl, Generic[Value]):
     """Asks once. *actions* are keys other than Enter: ``{"c-r": "rename"}``.
 
     Args:
@@ -85,8 +73,9 @@ class Chooser(Generic[Value]):
         preview: Text to show of the row under the cursor.
         at: The value to begin at.
         wanted: What to begin filtering by.
-        folding: What ← and → fold and unfold, while nothing is typed to filter by: whoever
-            searches finds what is folded away too.
+        unfolded: Returns the rows to show while nothing is typed to filter by, where some are
+            folded away: those are searched, too.
+        folds: What keys fold and unfold at a row meanwhile; it returns where to stand then.
     """
 
     def __init__(
@@ -99,23 +88,20 @@ class Chooser(Generic[Value]):
         preview: Callable[[Value], str] | None = None,
         at: Value | None = None,
         wanted: str = "",
-        folding: Folding[Value] | None = None,
-        source: Input | None = None,
-        output: Output | None = None,
+        unfolded: Callable[[], Sequence[Choice[Value]]] | None = None,
+        folds: Mapping[str, Callable[[Value], Value]] | None = None,
     ) -> None:
         self._title, self._choices, self._hint, self._preview = title, choices, hint, preview
-        self._folding = folding
+        self._unfolded = unfolded
         self._filter = Buffer(multiline=False, on_text_changed=lambda _: self._narrow(self._here()))
         self._shown: Sequence[Choice[Value]] = ()
-        self._place = self._top = 0
+        self._place = 0
         self._narrow(at)
         self._app: InlineApplication[Chosen[Value] | None] = InlineApplication(
             layout=self._layout(),
-            key_bindings=self._keys(actions),
+            key_bindings=self._keys(actions, folds or {}),
             erase_when_done=True,
             style=prompt_style(),
-            input=source,
-            output=output,
         )
         take_escape_soon(self._app, is_key_of_its_own=False)
         if wanted:
@@ -139,14 +125,14 @@ class Chooser(Generic[Value]):
     def _narrow(self, at: Value | None) -> None:
         """Show what was typed for, or what is not folded away, with the cursor at *at*."""
         words = self._filter.text.casefold().split()
-        if words or self._folding is None:
+        if words or self._unfolded is None:
             self._shown = [
                 each
                 for each in self._choices
                 if all(word in each.text.casefold() for word in words)
             ]
         else:
-            self._shown = self._folding.rows()
+            self._shown = self._unfolded()
         self._place = self._place_of(at)
 
     def _place_of(self, at: Value | None) -> int:
@@ -154,7 +140,7 @@ class Chooser(Generic[Value]):
         if at is None:
             return 0
         places = {each.value: place for place, each in enumerate(self._shown)}
-        if at in places or self._folding is None:
+        if at in places or self._unfolded is None:
             return places.get(at, 0)
         before = takewhile(lambda each: each.value != at, self._choices)
         return max((places.get(each.value, 0) for each in before), default=0)
@@ -162,44 +148,37 @@ class Chooser(Generic[Value]):
     # -- the screen ----------------------------------------------------------------------------
 
     def _layout(self) -> Layout:
-        line, search_for = Dimension.exact(1), _("  search: ")
-        search = VSplit(
-            [
-                Window(FormattedTextControl(search_for), width=get_cwidth(search_for), height=line),
-                Window(BufferControl(self._filter), height=line),
-            ]
-        )
-        rows = FormattedTextControl(
-            self._rows,
-            get_cursor_position=lambda: Point(0, self._place - self._first_seen()),
-            show_cursor=False,
-        )
-        preview = Window(
-            FormattedTextControl(self._previewed),
-            height=_PREVIEW_LINES + 1,
-            style="class:dim",
-        )
-        has_preview = Condition(
-            lambda: (
-                self._preview is not None
-                and get_app().output.get_size().rows >= _LEAST_HEIGHT_FOR_A_PREVIEW
-            )
-        )
+        search = BufferControl(self._filter, input_processors=[BeforeInput(_("  search: "))])
+        preview = FormattedTextControl(self._previewed)
+        hint = FormattedTextControl(self._hint_lines)
         return Layout(
             HSplit(
                 [
-                    Window(FormattedTextControl(self._heading), height=line),
-                    search,
-                    Window(rows, height=self._height, wrap_lines=False),
-                    ConditionalContainer(preview, has_preview),
-                    Window(
-                        FormattedTextControl(self._hint_lines),
-                        dont_extend_height=True,
-                        style="class:dim",
+                    Window(FormattedTextControl(self._heading), height=1),
+                    Window(search, height=1),
+                    Window(self, height=self._height),
+                    ConditionalContainer(
+                        Window(preview, height=_PREVIEW_LINES + 1, style="class:dim"),
+                        Condition(self._has_preview),
                     ),
+                    Window(hint, dont_extend_height=True, style="class:dim"),
                 ]
-            )
+            ),
+            search,
         )
+
+    def create_content(self, width: int, height: int) -> UIContent:  # noqa: ARG002
+        """Return the rows: only those that are on the screen are drawn."""
+
+        def row(place: int) -> StyleAndTextTuples:
+            if not self._shown:
+                return [("class:dim", _("  (nothing matches)"))]
+            each, is_here = self._shown[place], place == self._place
+            text = f"{'▸' if is_here else ' '} {fitted(each.text, width - MARGIN)}"
+            return [("reverse" if is_here else each.style, text)]
+
+        here = Point(0, self._place)
+        return UIContent(row, max(len(self._shown), 1), here, show_cursor=False)
 
     def _heading(self) -> FormattedText:
         count = _(" ({shown} of {all})").format(shown=len(self._shown), all=len(self._choices))
@@ -212,7 +191,7 @@ class Chooser(Generic[Value]):
         lines = [first]
         for each in others:
             longer = f"{lines[-1]}{_BETWEEN_KEYS}{each}"
-            if get_cwidth(longer) <= columns:
+            if cells(longer) <= columns:
                 lines[-1] = longer
             else:
                 lines.append(each)
@@ -220,31 +199,14 @@ class Chooser(Generic[Value]):
 
     def _height(self) -> Dimension:
         room = get_app().output.get_size().rows - 5 - self._hint_lines().count("\n")
-        if self._preview is not None:
+        if self._has_preview():
             room -= _PREVIEW_LINES + 1
         most = max(min(len(self._choices), room), 1)
         return Dimension(min=1, preferred=most, max=most)
 
-    def _rows(self) -> FormattedText:
-        if not self._shown:
-            return FormattedText([("class:dim", _("  (nothing matches)"))])
-        parts: list[tuple[str, str]] = []
-        width = get_app().output.get_size().columns - MARGIN
-        first = self._first_seen()
-        seen = self._shown[first : first + self._height().max]
-        for number, each in enumerate(seen, first):
-            is_here = number == self._place
-            end = "\n" if number < first + len(seen) - 1 else ""
-            style = "reverse" if is_here else each.style
-            parts.append((style, f"{'▸' if is_here else ' '} {fitted(each.text, width)}{end}"))
-        return FormattedText(parts)
-
-    def _first_seen(self) -> int:
-        """Return the place of the first row on the screen: thousands may be above and below it."""
-        room = self._height().max
-        lowest = min(self._top, max(len(self._shown) - room, 0))
-        self._top = min(max(lowest, self._place - room + 1), self._place)
-        return self._top
+    def _has_preview(self) -> bool:
+        rows = get_app().output.get_size().rows
+        return self._preview is not None and rows >= _LEAST_HEIGHT_FOR_A_PREVIEW
 
     def _previewed(self) -> str:
         if self._preview is None or not self._shown:
@@ -254,22 +216,26 @@ class Chooser(Generic[Value]):
 
     # -- the keys ------------------------------------------------------------------------------
 
-    def _keys(self, actions: Mapping[str, str]) -> KeyBindings:
+    def _keys(
+        self, actions: Mapping[str, str], folds: Mapping[str, Callable[[Value], Value]]
+    ) -> KeyBindings:
         keys = KeyBindings()
-        for key, rows in {"up": -1, "down": 1, "c-p": -1, "c-n": 1}.items():
-            keys.add(key)(self._mover(rows))
-        keys.add("pageup")(self._mover(-10))
-        keys.add("pagedown")(self._mover(10))
-        for key, rows in {"home": -len(self._choices), "end": len(self._choices)}.items():
-            keys.add(key)(self._mover(rows))
-            keys.add(f"c-{key}")(self._mover(rows))
+        most = len(self._choices)
+        steps = {"up": -1, "down": 1, "c-p": -1, "c-n": 1, "pageup": -10, "pagedown": 10}
+        for key, rows in {
+            **steps,
+            "home": -most,
+            "c-home": -most,
+            "end": most,
+            "c-end": most,
+        }.items():
+            keys.add(key)(partial(self._move, rows))
         keys.add("c-z")(lambda _event: run_in_terminal(suspend))
         for key, action in {"enter": "enter", **actions}.items():
-            keys.add(key, eager=True)(self._doer(action))
-        if self._folding is not None:
-            is_not_searching = Condition(lambda: not self._filter.text)
-            for key, change in (("left", self._folding.fold), ("right", self._folding.unfold)):
-                keys.add(key, filter=is_not_searching)(self._changer(change))
+            keys.add(key, eager=True)(partial(self._end, action))
+        is_not_searching = Condition(lambda: not self._filter.text)
+        for key, change in folds.items():
+            keys.add(key, filter=is_not_searching)(partial(self._fold, change))
 
         @keys.add("escape", eager=True)
         @keys.add("c-c")
@@ -280,33 +246,13 @@ class Chooser(Generic[Value]):
 
         return keys
 
-    def _mover(self, rows: int) -> Callable[[KeyPressEvent], None]:
-        def move(_event: KeyPressEvent) -> None:
-            self._place = max(min(self._place + rows, len(self._shown) - 1), 0)
+    def _move(self, rows: int, _event: KeyPressEvent) -> None:
+        self._place = max(min(self._place + rows, len(self._shown) - 1), 0)
 
-        return move
+    def _fold(self, change: Callable[[Value], Value], _event: KeyPressEvent) -> None:
+        if self._shown:
+            self._narrow(change(self._shown[self._place].value))
 
-    def _changer(self, change: Callable[[Value], Value]) -> Callable[[KeyPressEvent], None]:
-        def do(_event: KeyPressEvent) -> None:
-            if self._shown:
-                self._narrow(change(self._shown[self._place].value))
-
-        return do
-
-    def _doer(self, action: str) -> Callable[[KeyPressEvent], None]:
-        def do(event: KeyPressEvent) -> None:
-            if self._shown and not event.app.is_done:
-                event.app.exit(result=Chosen(action, self._shown[self._place].value))
-
-        return do
-
-
-async def ask_line(question: str, default: str = "") -> str | None:
-    """Ask for one line; None if the person leaves instead."""
-    from app.repl.line_session import LineSession  # noqa: PLC0415
-
-    session: LineSession[str] = LineSession(question, erase_when_done=True, style=prompt_style())
-    try:
-        return await session.prompt_async(default=default, handle_sigint=False)
-    except (EOFError, KeyboardInterrupt, OSError):
-        return None
+    def _end(self, action: str, event: KeyPressEvent) -> None:
+        if self._shown and not event.app.is_done:
+            event.app.exit(result=Chosen(action, self._shown[self._place].value))

@@ -19,6 +19,7 @@ from prompt_toolkit.utils import is_dumb_terminal
 
 from app.repl.applications import InlineApplication
 from app.repl.suspending import suspend
+from app.view.colours import prompt_style
 from app.view.plain import cells, plain
 
 if TYPE_CHECKING:
@@ -102,3 +103,12 @@ class LineSession(PromptSession[Result]):
         assert self._screen is not None
         self._screen.write(text)
         self._screen.flush()
+
+
+async def ask_line(question: str, default: str = "") -> str | None:
+    """Ask for one line, of which nothing is left; None if the person leaves instead."""
+    session: LineSession[str] = LineSession(question, erase_when_done=True, style=prompt_style())
+    try:
+        return await session.prompt_async(default=default, handle_sigint=False)
+    except (EOFError, KeyboardInterrupt, OSError):
+        return None

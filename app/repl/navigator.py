@@ -6,7 +6,8 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from app.i18n import _
-from app.repl.chooser import MARGIN, Choice, Chooser, ask_line
+from app.repl.chooser import MARGIN, Choice, Chooser
+from app.repl.line_session import ask_line
 from app.view.lines import tree_line
 from domain.projections.outline import outline
 
@@ -32,6 +33,7 @@ async def navigate(desk: Desk, conversation: Conversation) -> tuple[str, Version
         while True:
             conversation = desk.conversation
             rows = list(outline(conversation))
+            folds = Folds(rows, folded)
             chooser = Chooser(
                 _("The tree: ● on the way to the leaf, ○ beside it, · summarised"),
                 [_choice(row) for row in rows],
@@ -39,7 +41,8 @@ async def navigate(desk: Desk, conversation: Conversation) -> tuple[str, Version
                 hint=_(_HINT),
                 at=at,
                 wanted=wanted,
-                folding=Folds(rows, folded),
+                unfolded=folds.rows,
+                folds={"left": folds.fold, "right": folds.unfold},
             )
             chosen = await chooser.ask()
             if chosen is None:

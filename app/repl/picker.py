@@ -5,13 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from prompt_toolkit.utils import get_cwidth
-
 from app.catalogue import rows
 from app.errors import EXPECTED, message_of
 from app.i18n import _
-from app.repl.chooser import Choice, Chooser, Chosen, ask_line
-from app.view.plain import one_line, plain
+from app.repl.chooser import Choice, Chooser, Chosen
+from app.repl.line_session import ask_line
+from app.view.plain import cells, one_line, plain
 from domain.events import MessageAppended, NoteAppended
 from infrastructure.jsonl import life_cycle
 
@@ -152,5 +151,5 @@ def _choice(row: Row, *, everywhere: bool) -> Choice[UUID]:
     mark = _("(archived) ") if row.archived else ""
     text = f"{when}  {mark}{title}"
     if everywhere:
-        text += " " * max(64 - get_cwidth(text), 2) + plain(row.cwd or "?")
+        text += " " * max(64 - cells(text), 2) + plain(row.cwd or "?")
     return Choice(row.id, text, "class:dim" if row.archived else "")

@@ -7,6 +7,7 @@ import re
 import signal
 
 import pytest
+from prompt_toolkit.application import create_app_session
 from prompt_toolkit.application.current import set_app
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import create_pipe_input
@@ -20,16 +21,8 @@ FRUIT = [Choice(n, text) for n, text in enumerate(["red apple", "green pear", "g
 
 def chosen(keys, **options):
     async def ask():
-        with create_pipe_input() as source:
-            chooser = Chooser(
-                "Fruit",
-                FRUIT,
-                actions={"c-r": "rename"},
-                hint="",
-                source=source,
-                output=DummyOutput(),
-                **options,
-            )
+        with create_pipe_input() as source, create_app_session(source, DummyOutput()):
+            chooser = Chooser("Fruit", FRUIT, actions={"c-r": "rename"}, hint="", **options)
             source.send_text(keys)
             return await asyncio.wait_for(chooser.ask(), 10)
 
@@ -94,26 +87,45 @@ LEFT, RIGHT, DOWN = "\x1b[D", "\x1b[C", "\x1b[B"
     ],
 )
 def test_what_is_folded_away_is_found_by_who_searches(keys, expected):
-    assert chosen(keys, folding=FoldingOfFruit()) == Chosen("enter", expected)
+    fruit = FoldingOfFruit()
+    folds = {"left": fruit.fold, "right": fruit.unfold}
+
+    assert chosen(keys, unfolded=fruit.rows, folds=folds) == Chosen("enter", expected)
 
 
 def test_of_many_rows_those_around_the_cursor_are_seen():
     """The cursor moves through them, and they move only where it would leave them."""
     many = [Choice(n, f"row {n}") for n in range(5_000)]
-    chooser = Chooser("Many", many, actions={}, hint="", output=DummyOutput())
 
-    def seen(place):
-        chooser._place = place
-        lines = "".join(text for _, text in chooser._rows()).split("\n")
-        return [line.split()[-1] for line in (lines[0], lines[-1])], len(lines)
+    class Drawn(DummyOutput):
+        def __init__(self):
+            self.text = ""
 
-    with set_app(chooser._app):
-        assert seen(0) == (["0", "34"], 35)
-        assert seen(34) == (["0", "34"], 35)
-        assert seen(35) == (["1", "35"], 35)
-        assert seen(20) == (["1", "35"], 35)
-        assert seen(4_999) == (["4965", "4999"], 35)
-        assert seen(0) == (["0", "34"], 35)
+        def write(self, data):
+            self.text += data
+
+    async def seen(*places):
+        with create_pipe_input() as source, create_app_session(source, Drawn()) as session:
+            chooser = Chooser("Many", many, actions={}, hint="")
+            for place in places:
+                chooser._place, session.output.text = place, ""
+                with set_app(chooser._app):
+                    chooser._app.renderer.reset()
+                    chooser._app.renderer.render(chooser._app, chooser._app.layout)
+                rows = re.findall(r"row (\d+)", session.output.text)
+                yield int(rows[0]), int(rows[-1]), len(rows)
+
+    async def all_seen():
+        return [each async for each in seen(0, 34, 35, 20, 4_999, 0)]
+
+    assert asyncio.run(all_seen()) == [
+        (0, 34, 35),
+        (0, 34, 35),
+        (1, 35, 35),
+        (1, 35, 35),
+        (4_965, 4_999, 35),
+        (0, 34, 35),
+    ]
 
 
 def test_a_list_leaves_nothing_behind_where_the_window_becomes_narrower():
@@ -123,11 +135,11 @@ def test_a_list_leaves_nothing_behind_where_the_window_becomes_narrower():
     async def ask():
         with create_pipe_input() as source:
             output = Vt100_Output(written, lambda: size, enable_cpr=False)
-            chooser = Chooser("x" * 41, FRUIT, actions={}, hint="", source=source, output=output)
-            asking = asyncio.ensure_future(chooser.ask())
-            while "green apple" not in written.getvalue():
-                await asyncio.sleep(0)
-            return await narrow(asking, source)
+            with create_app_session(source, output):
+                asking = asyncio.ensure_future(Chooser("x" * 41, FRUIT, actions={}, hint="").ask())
+                while "green apple" not in written.getvalue():
+                    await asyncio.sleep(0)
+                return await narrow(asking, source)
 
     async def narrow(asking, source):
         nonlocal size
