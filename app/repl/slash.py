@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 from app.bootstrap import OFFLINE_MODEL
 from app.i18n import _
-from app.repl import place_commands, show_commands, tab
+from app.repl import tab
 from app.repl.command import Command
+from app.repl.place_commands import fork, label, new, resume, tree
+from app.repl.show_commands import copy, log, show, show_context, stats
 from app.suggestions import nearest
 from domain.errors import InvalidCommandError
 from domain.projections.compaction import context_tokens
@@ -133,73 +135,35 @@ async def _compact(desk: Desk, arguments: str) -> None:
 TABLE = (
     Command("help", "", "Show this.", _help),
     Command(
-        "new",
-        "[compact]",
-        "Start a new conversation; compact: from a summary.",
-        place_commands.new,
-        tab.compact,
+        "new", "[compact]", "Start a new conversation; compact: from a summary.", new, tab.compact
     ),
+    Command("fork", "[ENTRY]", "Go on in a copy of this one, up to an entry.", fork, tab.entries),
     Command(
-        "fork",
-        "[ENTRY]",
-        "Go on in a copy of this one, up to an entry.",
-        place_commands.fork,
-        tab.entries,
+        "tree", "[ENTRY [summary]]", "Show all branches, or go to an entry.", tree, tab.entries
     ),
-    Command(
-        "tree",
-        "[ENTRY [summary]]",
-        "Show all branches, or go to an entry.",
-        place_commands.tree,
-        tab.entries,
-    ),
-    Command(
-        "label",
-        "[@ENTRY] TEXT",
-        "Label an entry, the last one for none.",
-        place_commands.label,
-        tab.entries,
-    ),
+    Command("label", "[@ENTRY] TEXT", "Label an entry, the last one for none.", label, tab.entries),
     Command("compact", "[FOCUS]", "Summarise the past to make room; deletes nothing.", _compact),
-    Command("stats", "", "Show tokens and cost.", show_commands.stats),
+    Command("stats", "", "Show tokens and cost.", stats),
     Command("name", "[TEXT]", "Name the conversation, or show its name.", _name),
     Command(
-        "model",
-        "[NAME]",
-        "Ask another model, or show which one is asked.",
-        _model,
-        tab.models,
+        "model", "[NAME]", "Ask another model, or show which one is asked.", _model, tab.models
     ),
     Command(
-        "thinking",
-        "[LEVEL]",
-        "Change or show how hard the model thinks.",
-        _thinking,
-        tab.levels,
+        "thinking", "[LEVEL]", "Change or show how hard the model thinks.", _thinking, tab.levels
     ),
-    Command("resume", "[ID]", "Go on in another conversation.", place_commands.resume),
+    Command("resume", "[ID]", "Go on in another conversation.", resume),
     Command(
-        "show",
-        "[ENTRY]",
-        "Show all of an entry; the last tool output for none.",
-        show_commands.show,
-        tab.entries,
+        "show", "[ENTRY]", "Show all of an entry; the last tool output for none.", show, tab.entries
     ),
-    Command("copy", "[N]", "Copy the last answer, or its code block N.", show_commands.copy),
+    Command("copy", "[N]", "Copy the last answer, or its code block N.", copy),
     Command(
         "context",
         "[json]",
         "Show what the model gets: counts, or the request.",
-        show_commands.show_context,
+        show_context,
         tab.json,
     ),
-    Command(
-        "log",
-        "[follow]",
-        "Show the last events of the log, and new ones.",
-        show_commands.log,
-        tab.follow,
-    ),
+    Command("log", "[follow]", "Show the last events of the log, and new ones.", log, tab.follow),
     Command("quit", "", "Leave.", _quit),
 )
 _ALIASES = {"?": "help", "": "help", "q": "quit", "exit": "quit", "clear": "new"}

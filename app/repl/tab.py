@@ -13,29 +13,23 @@ from domain.thinking import THINKING_LEVELS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from app.repl.command import Choices
     from domain.conversation import Conversation
 
 _MOST_ENTRIES = 40
 
 
-def compact(_conversation: Conversation | None) -> Iterator[tuple[str, str]]:
-    """Yield what ``/new`` takes."""
-    yield "compact", _("begin from a summary of this one")
+def words(**meanings: str) -> Choices:
+    """Return what offers these words, each with what it means."""
+    return lambda _conversation: (
+        (word, meaning and _(meaning)) for word, meaning in meanings.items()
+    )
 
 
-def json(_conversation: Conversation | None) -> Iterator[tuple[str, str]]:
-    """Yield what ``/context`` takes."""
-    yield "json", _("the request itself")
-
-
-def follow(_conversation: Conversation | None) -> Iterator[tuple[str, str]]:
-    """Yield what ``/log`` takes."""
-    yield "follow", _("new events as they come, until a key")
-
-
-def levels(_conversation: Conversation | None) -> Iterator[tuple[str, str]]:
-    """Yield how hard the model may think."""
-    yield from ((level, "") for level in THINKING_LEVELS)
+compact = words(compact="begin from a summary of this one")
+json = words(json="the request itself")
+follow = words(follow="new events as they come, until a key")
+levels = words(**dict.fromkeys(THINKING_LEVELS, ""))
 
 
 def entries(conversation: Conversation | None) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
     python -m tests.app.messages    # say what is missing or stale; write leftfold.mo
 
 A message is what stands in ``_("…")``, the help of a command or an option of click, and the help
-of a command of the REPL.
+of a command of the REPL, with what Tab says of the words that it takes.
 """
 
 import ast
@@ -41,6 +41,8 @@ def _messages(node):
             ), f"a message is a literal: {ast.unparse(node)}"
         elif name == "Command" and len(node.args) > 3:
             given = node.args[2:3]
+        elif name == "words":
+            given = [each.value for each in node.keywords]
         elif name == "option":
             given = [each.value for each in node.keywords if each.arg == "help"]
         yield from (each.value for each in given if isinstance(each, ast.Constant))
