@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Any, TypeAlias
+
+    Modes: TypeAlias = list[Any]
 
 
 @cache
-def modes_at_start() -> list[int | list[bytes | int]] | None:
+def modes_at_start() -> Modes | None:
     """Return the modes of the terminal when this was called first: before any was changed."""
     try:
         return termios.tcgetattr(sys.stdin)
@@ -59,27 +62,29 @@ def _stop(target: int) -> None:
     """Stop the process, or with 0 its whole group, until SIGCONT comes."""
     handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
     try:
-        with _as_found():
+        with modes_meanwhile(lambda _: modes_at_start(), until=termios.TCSAFLUSH):
             os.kill(target, signal.SIGTSTP)
     finally:
         signal.signal(signal.SIGTSTP, handler)
 
 
 @contextmanager
-def _as_found() -> Iterator[None]:
-    """Give the terminal the modes that it had at the start, if there is one, meanwhile."""
-    modes = modes_at_start()
+def modes_meanwhile(
+    of: Callable[[Modes], Modes | None], *, until: int = termios.TCSADRAIN
+) -> Iterator[None]:
+    """Give the terminal the modes that *of* makes of its own, and these back: *until* says how.
+
+    Where there is no terminal, or one that has gone, nothing is done.
+    """
     try:
         before = termios.tcgetattr(sys.stdin)
     except (termios.error, OSError, ValueError):
-        modes = None
-    if modes is None:
         yield
         return
     with suppress(termios.error, OSError):
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, modes)
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, of([*before]) or before)
     try:
         yield
     finally:
         with suppress(termios.error, OSError):
-            termios.tcsetattr(sys.stdin, termios.TCSAFLUSH, before)
+            termios.tcsetattr(sys.stdin, until, before)

@@ -7,51 +7,41 @@ import re
 import select
 import sys
 import termios
-from contextlib import contextmanager, suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.utils import is_dumb_terminal
 
 from app.repl.prompt import is_interactive
+from app.repl.suspending import modes_meanwhile
 from domain.text import valid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from prompt_toolkit.input import Input
+
+    from app.repl.suspending import Modes
 
 _PIECE = 65536
 _OTHER_KEYS = re.compile("\x1b(?:\\[[0-9;?]*[@-~]|O.)")
 _DELETED = re.compile("[^\n\x7f\x08][\x7f\x08]")
 
 
-@contextmanager
-def quiet_terminal() -> Iterator[None]:
+def quiet_terminal() -> AbstractContextManager[None]:
     """Keep what is typed meanwhile off the screen; the next prompt gets it, key by key.
 
     The system would edit whole lines of it: it took the end of a paste for a deleted word, say. On
     a dumb terminal, where nobody reads meanwhile, it would also throw all of it away at Ctrl+C.
     """
-    if not is_interactive():
-        yield
-        return
-    try:
-        before = termios.tcgetattr(sys.stdin)
-    except termios.error:
-        yield
-        return
-    quiet = [*before]
-    quiet[3] &= ~(termios.ECHO | termios.ICANON)
-    if is_dumb_terminal():
-        quiet[3] |= termios.NOFLSH
-    with suppress(termios.error):
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, quiet)
-    try:
-        yield
-    finally:
-        with suppress(termios.error):
-            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+    def quiet(modes: Modes) -> Modes:
+        modes[3] &= ~(termios.ECHO | termios.ICANON)
+        modes[3] |= termios.NOFLSH if is_dumb_terminal() else 0
+        return modes
+
+    return modes_meanwhile(quiet) if is_interactive() else nullcontext()
 
 
 def typed_ahead() -> str:
