@@ -8,35 +8,32 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.key_binding import KeyBindings
 
 from app.approvers import approval
 from app.i18n import _
+from app.repl.answer_keys import AnswerKeys
+from app.repl.applications import take_escape_soon
+from app.repl.line_session import LineSession
 from app.repl.question import Question
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
+    from typing import TypeAlias
 
     from rich.console import Console
 
     from app.ports import Approval, Proposal
-    from domain.messages import ToolUseBlock
 
-    class Ask(Protocol):
-        """Waits for one of the *words*, and returns what it stands for."""
-
-        async def __call__(self, words: dict[str, str], explain: Callable[[], None]) -> str:
-            """Return what the person answered, or that they stopped, or must be asked again.
-
-            *explain* is called for what is typed and no answer.
-            """
-
+    Ask: TypeAlias = Callable[[dict[str, str], Callable[[], None]], Awaitable[str]]
 
 STOP, AGAIN = "stop", "again"
 """Answers that decide nothing: end the turn, put the question once more."""
-_DECLINING = ("no", "reason", STOP)
+_DECLINING = ("no", "reason")
 """All that counts before the call has been shown whole."""
 
 
@@ -44,8 +41,9 @@ class AskingApprover:
     """Asks the person at the terminal: yes, always (this tool, or this command), or no.
 
     What "always" allows is in the conversation, which works in *cwd*. The terminal is left to the
-    question while *asking* is entered. *ask* waits for an answer, *ask_why* for a reason; by
-    default at the terminal.
+    question while *asking* is entered. *ask* waits for one of some words, calls a function for what
+    is none, and returns what the word stands for, or that the person stopped, or must be asked
+    again; *ask_why* waits for a reason. Both do so at the terminal by default.
     """
 
     def __init__(
@@ -60,7 +58,7 @@ class AskingApprover:
         self._console = console
         self._cwd = cwd
         self._asking = asking
-        self._ask = ask
+        self._ask = ask or (lambda words, explain: AnswerKeys(words, explain).answer())
         self._ask_why = ask_why or ask_why_at_terminal
 
     async def decide(self, proposal: Proposal) -> Approval:
@@ -72,37 +70,26 @@ class AskingApprover:
         """
         question = await asyncio.to_thread(Question.about, proposal, self._cwd, self._console)
         async with self._asking():
-            return await self._decision(question, proposal.call)
-
-    async def _decision(self, question: Question, call: ToolUseBlock) -> Approval:
-        question.show()
-        while True:
-            answer = await self._answer(question)
-            if answer == STOP:
-                raise asyncio.CancelledError
-            why = await self._ask_why() if answer == "reason" else ""
-            if why is not None:
-                return approval(answer, call, reason=why)
-            question.choose_again()
+            question.show()
+            while True:
+                answer = await self._answer(question)
+                why = await self._ask_why() if answer == "reason" else ""
+                if why is not None:
+                    return approval(answer, proposal.call, reason=why)
+                question.choose_again()
 
     async def _answer(self, question: Question) -> str:
-        ask = self._ask or answer_at_terminal
         while True:
-            answer = await ask(question.words, question.explain)
+            answer = await self._ask(question.words, question.explain)
             if answer == AGAIN:
                 question.show()
                 continue
             question.answered(answer)
+            if answer == STOP:
+                raise asyncio.CancelledError
             if answer in _DECLINING or question.is_shown_whole:
                 return answer
             question.show_all()
-
-
-async def answer_at_terminal(words: dict[str, str], explain: Callable[[], None]) -> str:
-    """Wait for one of *words* at the terminal, and return what it stands for."""
-    from app.repl.answer_keys import AnswerKeys  # noqa: PLC0415 - prompt_toolkit is not for -p
-
-    return await AnswerKeys(words, explain).answer()
 
 
 async def ask_why_at_terminal() -> str | None:
@@ -111,11 +98,6 @@ async def ask_why_at_terminal() -> str | None:
     Raises:
         asyncio.CancelledError: the person stopped the turn instead (Ctrl+C, Ctrl+D).
     """
-    from prompt_toolkit.key_binding import KeyBindings  # noqa: PLC0415
-
-    from app.repl.applications import take_escape_soon  # noqa: PLC0415
-    from app.repl.line_session import LineSession  # noqa: PLC0415
-
     keys = KeyBindings()
     keys.add("escape")(lambda event: event.app.exit(result=None))
     message = _("Why not? (Enter: refuse · Esc: back · Ctrl+C: stop) ")

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from prompt_toolkit.application.current import get_app_session
+
 from app import held_back, missing_directory
+from app.repl.line_session import ask_line
+from app.repl.typed_ahead import throw_away_input
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,16 +22,10 @@ async def choose(desk: Desk, question: str, words: Sequence[str], default: str) 
     Everything else, also Ctrl+C and the end of the input, is the *default*. What was typed before
     the question is no answer to it.
     """
-    from app.repl.line_session import LineSession  # noqa: PLC0415 - only here
-    from app.repl.typed_ahead import throw_away_input  # noqa: PLC0415
-
-    session: LineSession[str] = LineSession(f"{question} ({', '.join(words)}) [{default}]: ")
     async with desk.meanwhile.paused():
-        throw_away_input(session.app.input)
-        try:
-            answer = (await session.prompt_async(handle_sigint=False)).strip().lower()
-        except (EOFError, KeyboardInterrupt, OSError):
-            return default
+        throw_away_input(get_app_session().input)
+        line = await ask_line(f"{question} ({', '.join(words)}) [{default}]: ", is_kept=True)
+    answer = (line or "").strip().lower()
     return next((word for word in words if answer and word.startswith(answer)), default)
 
 

@@ -105,9 +105,11 @@ class LineSession(PromptSession[Result]):
         self._screen.flush()
 
 
-async def ask_line(question: str, default: str = "") -> str | None:
-    """Ask for one line, of which nothing is left; None if the person leaves instead."""
-    session: LineSession[str] = LineSession(question, erase_when_done=True, style=prompt_style())
+async def ask_line(question: str, default: str = "", *, is_kept: bool = False) -> str | None:
+    """Ask for one line, which stays on the screen if it *is_kept*; None if the person leaves."""
+    session: LineSession[str] = LineSession(
+        question, erase_when_done=not is_kept, style=prompt_style()
+    )
     try:
         return await session.prompt_async(default=default, handle_sigint=False)
     except (EOFError, KeyboardInterrupt, OSError):

@@ -14,6 +14,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from rich.cells import get_character_cell_size
+from rich.text import Text
+
 from app.i18n import _
 from app.view.console import say, show
 from app.view.differences import rows_of
@@ -159,8 +162,6 @@ class Question:
             say(self._console, _INDENT + told.format(count=lines), "yellow")
 
     def _print_choices(self) -> None:
-        from rich.text import Text  # noqa: PLC0415 - rich is not for -p
-
         choices = (
             _("[y]es / [a]lways / always this [c]ommand / [n]o / no, and the [r]eason ")
             if self._is_command
@@ -198,8 +199,6 @@ def _broken(lines: Sequence[Line], console: Console) -> list[Line]:
 
 def _pieces(text: str, width: int) -> Iterator[str]:
     """Yield *text* in pieces of *width* cells: it may be the whole of a large file."""
-    from rich.cells import get_character_cell_size  # noqa: PLC0415 - rich is not for -p
-
     begin = 0
     while begin < len(text):
         end = begin + width
