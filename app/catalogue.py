@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
-import click
-
 from app.errors import UnreadableConversationError, kind_of
 from app.outputs import Problem, Unreadable, write
-from app.view.plain import plain
+from app.view.plain import complain
 from domain.projections.catalogue import row as row_of
 from domain.text import valid
 from infrastructure.errors import StoreError
@@ -75,6 +73,6 @@ def refused(conversation_id: UUID, error: Exception) -> Unreadable:
 def say_unreadable(unreadable: Iterable[Unreadable], *, as_json: bool = False) -> None:
     """Say on stderr which conversations cannot be read; print them as well, for ``--json``."""
     for row in unreadable:
-        click.echo(f"leftfold: {plain(row.error.message)}", err=True)
+        complain(row.error.message)
         if as_json:
             write(row)

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
 from msgspec import UNSET, UnsetType
 
 from app.errors import LockedConversationError
 from app.i18n import _
 from app.outputs import HARMLESS, Damage
 from app.verification import findings_of
-from app.view.plain import one_line
+from app.view.plain import complain, one_line
 from infrastructure.errors import LogMissingError, StoreError
 from infrastructure.jsonl import disk
 from infrastructure.mapper import LOCKED
@@ -75,30 +74,26 @@ def sentence(conversation_id: UUID, findings: Sequence[Finding]) -> str | None:
     ).format(id=conversation_id, finding=place + one_line(first.what, _LONGEST), more=more)
 
 
-def said_of(
+def report(
     conversations: Conversations, conversation_id: UUID, *, most_bytes: int | None = None
-) -> str | None:
-    """Return what is to be said of a log, also of one that cannot be read; None of a good one."""
+) -> Damage | UnsetType:
+    """Return what there is to say of a log, also of one that cannot be read."""
     try:
         findings = damage(conversations, conversation_id, most_bytes=most_bytes)
     except StoreError as error:
-        return one_line(str(error), _LONGEST)
-    return sentence(conversation_id, findings)
+        return Damage(message=one_line(str(error), _LONGEST), findings=())
+    message = sentence(conversation_id, findings)
+    return Damage(message=message, findings=findings) if message else UNSET
 
 
 def say_damage(
     conversations: Conversations, conversation_id: UUID, *, most_bytes: int | None = None
 ) -> Damage | UnsetType:
     """Say on stderr what is wrong with a log, never in the way of an answer; return it for JSON."""
-    try:
-        findings = damage(conversations, conversation_id, most_bytes=most_bytes)
-        said = sentence(conversation_id, findings)
-    except StoreError as error:
-        findings, said = (), one_line(str(error), _LONGEST)
-    if said is None:
-        return UNSET
-    click.echo(f"leftfold: {said}", err=True)
-    return Damage(message=said, findings=findings)
+    found = report(conversations, conversation_id, most_bytes=most_bytes)
+    if found:
+        complain(found.message)
+    return found
 
 
 def quickly_read(conversations: Conversations, ids: Iterable[UUID]) -> frozenset[UUID]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.i18n import _
-from app.view.plain import one_line
+from app.view.plain import complain, one_line
 from app.view.visible import visible_lines
 
 if TYPE_CHECKING:
@@ -67,17 +67,13 @@ def say_held_back(conversation: Conversation, cwd: str) -> None:
     """
     lines = list(held_back(conversation))
     for line in lines:
-        click.echo(f"leftfold: {line}", err=True)
+        complain(line)
     if not conversation.works_here() and (lines or conversation.cwd != cwd):
-        model = _("not begun here; the model that answers is {model}").format(
-            model=one_line(str(conversation.model), _LONGEST)
-        )
-        click.echo(f"leftfold: {model}", err=True)
+        model = one_line(str(conversation.model), _LONGEST)
+        complain(_("not begun here; the model that answers is {model}").format(model=model))
     if conversation.held_back:
-        how = _("`leftfold -r {id}` at a terminal asks whether to send it").format(
-            id=conversation.id
-        )
-        click.echo(f"leftfold: {how}", err=True)
+        how = _("`leftfold -r {id}` at a terminal asks whether to send it")
+        complain(how.format(id=conversation.id))
 
 
 def ask_about_queue(open_conversation: OpenConversation) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from app.configuration import DEFAULT_TOOLS, MOST_BYTES, READING_TOOLS, choices
 from app.errors import UsageError
 from app.i18n import _
@@ -18,7 +16,7 @@ from app.places import (
     store_folder,
     working_directory,
 )
-from app.view.plain import plain
+from app.view.plain import complain
 from infrastructure.errors import reason_of
 from infrastructure.safe_files import whole
 
@@ -64,8 +62,7 @@ def settings(*, store: str | None = None, offline: bool = False) -> Settings:
     flags = {"store": store}
     chosen = _settings(choices(flags, is_looking=True), flags, offline=offline)
     if is_new_store(chosen.store):
-        warning = _("leftfold: there is no store yet: {path}").format(path=plain(str(chosen.store)))
-        click.echo(warning, err=True)
+        complain(_("there is no store yet: {path}").format(path=chosen.store))
     return chosen
 
 

@@ -11,7 +11,7 @@ from app import missing_directory, references
 from app.errors import DONE, UsageError
 from app.i18n import _
 from app.terminal import is_typed_at
-from app.view.plain import plain
+from app.view.plain import complain, plain
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -92,9 +92,7 @@ def instead_of(
         LeaseHeldError: nobody can be asked.
     """
     if not is_asked or not is_typed_at():
-        click.echo(
-            _("leftfold: to go on in a copy, use --fork {wanted}").format(wanted=wanted), err=True
-        )
+        complain(_("to go on in a copy, use --fork {wanted}").format(wanted=wanted))
         raise held
     click.echo(plain(str(held)), err=True)
     choices = click.Choice(["fork", "look", "leave"])

@@ -13,7 +13,7 @@ from app.configuration import choices, left_out
 from app.i18n import _
 from app.outputs import Setting, write
 from app.places import home, store_folder
-from app.view.plain import plain
+from app.view.plain import complain, plain
 
 if TYPE_CHECKING:
     from app.configuration import Choices
@@ -26,7 +26,7 @@ def command(store: str | None, *, as_json: bool) -> None:
     """Show each setting, and where its value comes from."""
     found = _settings(choices({"store": store}))
     for line in left_out():
-        click.echo(f"leftfold: {plain(line)}", err=True)
+        complain(line)
     if as_json:
         write(found)
         return

@@ -13,7 +13,7 @@ from app.i18n import _
 from app.requests import request_for, summary_requests_for
 from app.settings import settings
 from app.terminal import is_looked_at
-from app.view.plain import plain
+from app.view.plain import complain, plain
 from domain.canonical import canonical, digest
 
 if TYPE_CHECKING:
@@ -40,9 +40,7 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
     for request in requests:
         _print(request.body, as_json=as_json)
     if any(request.recorded_digest not in (None, digest(request.body)) for request in requests):
-        click.echo(
-            _("leftfold: this is NOT the request that was sent: its digest differs"), err=True
-        )
+        complain(_("this is NOT the request that was sent: its digest differs"))
         raise SystemExit(1)
 
 

@@ -21,7 +21,7 @@ from app.i18n import _
 from app.outputs import Problem, look_away, write
 from app.signals import owned
 from app.terminal import is_looked_at
-from app.view.plain import plain
+from app.view.plain import complain, plain
 from domain.events import MessageAppended
 from domain.projections.usage import total
 
@@ -52,7 +52,7 @@ class ToldScreen(SilentScreen):
     def streamed(self, event: JsonObject) -> None:
         """Say that a request failed for a moment only."""
         if event.get("type") == "retry":
-            _complain(
+            complain(
                 _("retrying in {seconds:.0f} s, try {attempt} of {most} ({why})").format(
                     seconds=float(event.get("after") or 0),
                     attempt=event.get("attempt"),
@@ -230,18 +230,14 @@ def _print_result(result: happenings.Result, output: str) -> None:
     elif result.text:
         click.echo(plain(result.text) if is_looked_at() else result.text)
     if result.error:
-        _complain(result.error.message)
+        complain(result.error.message)
     elif output != "text":
         return
     elif result.outcome == "interrupted":
-        click.echo(_("leftfold: interrupted"), err=True)
+        complain(_("interrupted"))
     elif result.stop_reason not in ("end_turn", "stop_sequence"):
-        said = _("leftfold: the answer stopped early ({stop_reason})")
-        click.echo(said.format(stop_reason=result.stop_reason), err=True)
-
-
-def _complain(message: str) -> None:
-    click.echo(f"leftfold: {plain(message)}", err=True)
+        said = _("the answer stopped early ({stop_reason})")
+        complain(said.format(stop_reason=result.stop_reason))
 
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})

@@ -75,9 +75,9 @@ def about(factory: AgentFactory, conversation: Conversation) -> Iterator[str]:
         yield _("Still queued, and said with your next prompt: {waiting}").format(waiting=waiting)
     yield from held_back(conversation)
     if not conversation.pending_events and (
-        said := damage.said_of(factory.conversations, conversation.id, most_bytes=damage.QUICK)
+        found := damage.report(factory.conversations, conversation.id, most_bytes=damage.QUICK)
     ):
-        yield said
+        yield found.message
     if without_call := len(orphans(conversation, conversation.leaf)):
         yield _("Tool results without their call, which the model does not get: {count}").format(
             count=without_call

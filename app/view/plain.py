@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from unicodedata import combining, east_asian_width
 
+import click
+
 from domain.text import valid
 
 _CONTROL_PICTURES = 0x2400
@@ -38,6 +40,11 @@ def plain(text: str) -> str:
     """
     text = valid(text).replace("\r\n", "\n")
     return text.translate(_VISIBLE) if _HIDDEN.search(text) else text
+
+
+def complain(message: str) -> None:
+    """Say on stderr what is wrong, or what somebody should know: nothing in it is obeyed."""
+    click.echo(f"leftfold: {plain(message)}", err=True)
 
 
 def fitted(text: str, width: int) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from app.application import Conversations
 from app.bootstrap import AgentFactory
-from app.damage import QUICK, said_of
+from app.damage import QUICK, report
 from app.repl.banner import about
 from app.settings import run_settings
 from tests.app.test_outputs import begin, hurt
@@ -22,7 +22,7 @@ def told(home):
         with Conversations({"LEFTFOLD_STORE": str(store)}) as conversations:
             factory = AgentFactory(run_settings(offline=True), conversations, model=None)
             lines = list(about(factory, conversations.get(conversation_id)))
-            return lines, said_of(conversations, conversation_id)
+            return lines, getattr(report(conversations, conversation_id), "message", None)
 
     return told
 
