@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 from uuid import UUID
 
 import msgspec
-from eventsourcing.domain import CanMutateAggregate
+from eventsourcing.domain import CanCreateTimestamp
 
 from domain.messages import ROLES, JsonObject, MessageContent, blocks_of
 from domain.text import decoded
@@ -29,10 +29,8 @@ UNSET_ID = UUID(int=0)
 """The originator of an event that has none yet: the mapper sets it."""
 
 
-class Event(
-    msgspec.Struct, CanMutateAggregate[UUID], frozen=True, kw_only=True, omit_defaults=True
-):
-    """One fact of a conversation."""
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One fact of a conversation. It refers to nothing that could refer to it."""
 
     TOPIC: ClassVar[str]
     class_version: ClassVar[int] = 1
@@ -43,7 +41,9 @@ class Event(
     written_as: int = msgspec.field(name="class_version", default=1)
     """Of which `class_version` the stored event was; once it is upcast, 1."""
 
-    def mutate(self, aggregate: Conversation) -> Conversation:  # type: ignore[override]
+    create_timestamp = staticmethod(CanCreateTimestamp.create_timestamp)
+
+    def mutate(self, aggregate: Conversation) -> Conversation:
         """Fold this event into *aggregate*; the library calls it for every triggered event."""
         aggregate.fold(self)
         return aggregate

@@ -153,10 +153,12 @@ class Fold(History, BaseAggregate[UUID]):
 
     def when(self, event: events.Event) -> None:  # noqa: C901, PLR0912 - one flat table of all events
         """Change state by what *event* says happened."""
+        if isinstance(event, Entry):  # most of them
+            self._tree.hang(event)
+            self.last_turn = None
+            return
         self._tree.record(event)
         match event:
-            case Entry():
-                self.last_turn = None
             case events.TurnEnded():
                 self.last_turn = event
             case events.ApprovalDecided(decision="always"):

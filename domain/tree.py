@@ -66,12 +66,8 @@ class Tree:
     def record(self, event: Event) -> None:
         """Change the tree by what *event* says happened; most events do not."""
         match event:
-            case Entry(originator_version=version, parent=parent):
-                self.entries[version] = event
-                self.parents[version] = (
-                    parent if parent == self.leaf else self._resolve(parent, before=version)
-                )
-                self.leaf, self.is_leaf_known = version, True
+            case Entry():
+                self.hang(event)
             case LeafMoved(originator_version=version, target=target):
                 self.leaf, self.is_leaf_known = self._resolve(target, before=version), True
             case ToolStarted(tool_use_id=tool_use_id) if self.is_leaf_known:
@@ -80,6 +76,15 @@ class Tree:
                 self.turns.append(event)
             case Unrecognised(originator_version=version):
                 self.lose(version, version, unreadable=True)
+
+    def hang(self, entry: Entry) -> None:
+        """Hang *entry* where it belongs; it is the leaf now."""
+        version, parent = entry.originator_version, entry.parent
+        self.entries[version] = entry
+        self.parents[version] = (
+            parent if parent == self.leaf else self._resolve(parent, before=version)
+        )
+        self.leaf, self.is_leaf_known = version, True
 
     def lose(self, first: Version, last: Version, *, unreadable: bool = False) -> None:
         """Record that the events *first*…*last* are lost."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast, overload
 
+import msgspec
 from eventsourcing.persistence import EventStore, Notification, Recording
 
 from domain.seals import is_sealed
 from domain.snapshot import ConversationSnapshot
+from infrastructure.jsonl.line import MAX_VERSION, Line
+from infrastructure.jsonl.one_pass import Decoder, NotAsWrittenError, decoder_of
 from infrastructure.jsonl.recorders import JSONLAggregateRecorder
 
 if TYPE_CHECKING:
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 
     from domain.events import Event
     from domain.seals import Seals
-    from infrastructure.jsonl.line import Line
+    from infrastructure.jsonl.one_pass import Lines
     from infrastructure.mapper import ConversationMapper
 
 
@@ -44,6 +48,10 @@ class ConversationEvents(EventStore["UUID"]):
         """Yield the events with versions in ``(gt, lte]``, at most *limit*, in order or *desc*."""
         recorder = self.recorder
         if isinstance(recorder, JSONLAggregateRecorder):
+            if limit is None and not desc and self._decoder is not None:
+                with suppress(NotAsWrittenError):
+                    blocks = recorder.read_once(originator_id, self._decoder, gt=gt, lte=lte)
+                    return iter(self._within(originator_id, blocks, gt, lte))
             lines = recorder.select_lines(originator_id, gt=gt, lte=lte, desc=desc, limit=limit)
             return self.of_lines(originator_id, lines)
         found = super().get(originator_id, gt=gt, lte=lte, desc=desc, limit=limit)
@@ -54,6 +62,31 @@ class ConversationEvents(EventStore["UUID"]):
         stored = [self.mapper.to_stored_event(event) for event in domain_events]
         ids = self.recorder.insert_events(stored, **kwargs)
         return cast("list[Recording[UUID]]", Recordings(domain_events, stored, ids or ()))
+
+    @cached_property
+    def _decoder(self) -> Decoder | None:
+        """What reads events in one pass, if they stand in the log as they are."""
+        states = self.mapper.states
+        return decoder_of(tuple(states.items())) if states else None
+
+    def _within(
+        self, originator_id: UUID, blocks: Iterable[Lines], gt: int | None, lte: int | None
+    ) -> list[Event]:
+        """Return the events of *blocks* with versions in ``(gt, lte]``.
+
+        Raises:
+            NotAsWrittenError: they have to be read otherwise.
+        """
+        events: list[Event] = []
+        for lines in blocks:
+            if isinstance(lines[0], Line):
+                events += self.of_lines(originator_id, lines)
+            else:
+                events += _placed(originator_id, lines)
+        low, high = gt or 0, MAX_VERSION if lte is None else lte
+        if events and low < events[0].originator_version and events[-1].originator_version <= high:
+            return events
+        return [event for event in events if low < event.originator_version <= high]
 
     def of_lines(self, originator_id: UUID, lines: Iterable[Line]) -> Iterator[Event]:
         """Yield the events of the *lines* of one log."""
@@ -98,6 +131,20 @@ class Recordings(Sequence["Recording[UUID]"]):
         return [
             Recording(event, Notification(**vars(stored), id=id_)) for event, stored, id_ in found
         ]
+
+
+def _placed(originator_id: UUID, lines: Iterable[Any]) -> Iterator[Event]:
+    """Yield the states of *lines*, which are events, with who and which in them."""
+    for line in lines:
+        event = line.state
+        if event.written_as != 1:
+            raise NotAsWrittenError  # by a newer version of this program
+        _set(event, "originator_id", originator_id)
+        _set(event, "originator_version", line.version)
+        yield event
+
+
+_set = msgspec.structs.force_setattr
 
 
 class Snapshots(EventStore["UUID"]):

@@ -109,6 +109,13 @@ class ConversationMapper(Mapper[UUID]):
         return event
 
     @property
+    def states(self) -> Mapping[str, type[Event]]:
+        """What the states of each topic are, as far as they can be read without this mapper."""
+        if self._is_sealing:
+            return {}
+        return {topic: event for topic, event in self._topics.items() if event.class_version == 1}
+
+    @property
     def _is_sealing(self) -> bool:
         return self.cipher is not None or self.compressor is not None
 

@@ -22,7 +22,9 @@ from domain import events
 from domain.projections.context import context
 from infrastructure import event_store
 from infrastructure.jsonl import disk, line
+from infrastructure.jsonl.reader import Reader
 from infrastructure.jsonl.store import SNAPSHOTS
+from infrastructure.mapper import ConversationMapper
 from tests.benchmarks import workload
 
 MAIN = Path(__file__).parents[1] / "app" / "main.py"
@@ -147,6 +149,19 @@ def test_replaying_reads_every_byte_once_and_decodes_no_body(app, folder, calls,
     assert len(talk.entries) == 900
     assert bodies["decoded"] == 0
     assert calls["bytes read"] <= size + 16 * KILOBYTE
+
+
+def test_replaying_what_is_as_written_takes_one_pass(app, folder, calls, monkeypatch):
+    """No line is made, no event by itself, and a megabyte is read at once."""
+    talk_id = workload.fill(folder, 900)
+    shutil.rmtree(folder / SNAPSHOTS)
+    for owner, name in ((Reader, "feed"), (ConversationMapper, "read")):
+        monkeypatch.setattr(owner, name, lambda *_, name=name, **__: pytest.fail(name))
+    calls.clear()
+
+    assert app.get(talk_id).version == 904
+
+    assert calls["read"] <= 4
 
 
 def test_opening_after_a_compaction_reads_the_same_however_long_the_history_is(

@@ -9,7 +9,7 @@ import contextlib
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from infrastructure.errors import LogMissingError, NewerFormatError, ReadError
-from infrastructure.jsonl import disk, search
+from infrastructure.jsonl import disk, one_pass, search
 from infrastructure.jsonl import line as lines_
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from infrastructure.jsonl.line import Line
+    from infrastructure.jsonl.one_pass import Decoder, Lines
     from infrastructure.jsonl.reader import Scan
 
 Identity: TypeAlias = "tuple[int, int]"
@@ -103,6 +104,18 @@ class LogReader:
                 return chosen
         except LogMissingError:
             return []
+
+    def read_once(self, decoder: Decoder, *, gt: int | None, lte: int | None) -> Iterator[Lines]:
+        """Yield the lines with versions in ``(gt, lte]``, and some around them, by one pass.
+
+        Raises:
+            NotAsWrittenError: Only `read` can tell them. What was yielded is not to be believed.
+        """
+        with contextlib.suppress(LogMissingError), self.reading() as (fd, size):
+            start = search.seek(fd, size, gt) if gt is not None else 0
+            if start is None:
+                raise one_pass.NotAsWrittenError
+            yield from one_pass.read(fd, start, size, decoder, lte=lte)
 
     def last(self) -> int | None:
         """Return the last version, or None if there is none."""

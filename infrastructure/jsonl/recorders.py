@@ -20,10 +20,11 @@ from infrastructure.jsonl.store import Store, as_uuid
 from infrastructure.jsonl.subscription import JSONLSubscription
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from threading import Event
 
     from infrastructure.jsonl.line import Line
+    from infrastructure.jsonl.one_pass import Decoder, Lines
 
 
 class JSONLAggregateRecorder(AggregateRecorder):
@@ -63,6 +64,13 @@ class JSONLAggregateRecorder(AggregateRecorder):
         conversation = as_uuid(originator_id)
         with self.store.lock:
             return self.store.log(conversation).read(gt=gt, lte=lte, desc=desc, limit=limit)
+
+    def read_once(
+        self, originator_id: UUID | str, decoder: Decoder, *, gt: int | None, lte: int | None
+    ) -> Iterator[Lines]:
+        """Yield lines as `LogReader.read_once` does."""
+        with self.store.lock:
+            yield from self.store.log(as_uuid(originator_id)).read_once(decoder, gt=gt, lte=lte)
 
     def newest_lines(self, originator_id: UUID | str, topics: Sequence[str]) -> list[Line]:
         """Return the newest line of each of *topics*, in no order, without reading the log."""

@@ -46,7 +46,7 @@ def scan(
 
 def between(fd: int, size: int, gt: int | None, lte: int | None) -> list[Line]:
     """Return at least the believed lines above *gt* and up to *lte*."""
-    start = _seek(fd, size, gt) if gt is not None else 0
+    start = seek(fd, size, gt) if gt is not None else 0
     if start is not None:
         found = scan(fd, start, size, lte=lte)
         if found.clean or (start == 0 and lte is None):
@@ -153,7 +153,7 @@ def _rises(fd: int, size: int, start: int, version: int) -> bool:
     return True
 
 
-def _seek(fd: int, size: int, gt: int) -> int | None:
+def seek(fd: int, size: int, gt: int) -> int | None:
     """Return the start of a line that is not above *gt*, near the first that is; None in doubt.
 
     0, the start of the file, if all lines that were probed are above.
