@@ -82,7 +82,6 @@ class Store:
                 log.close()
             self._logs.clear()
             self.notifications.close()
-            self.tracking.close()
 
     # -- what there is ---------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from uuid import UUID
 import msgspec
 from eventsourcing.persistence import IntegrityError
 
-from infrastructure.errors import ReadError, StoreError, WriteError
+from infrastructure.errors import ReadError, WriteError
 from infrastructure.jsonl import disk, locks
 
 if TYPE_CHECKING:
@@ -49,36 +49,23 @@ class TrackingLog:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.path = store.path / ".tracking.jsonl"
-        self._fd: int | None = None
         self._forget()
 
-    def _forget(self) -> None:
+    def _forget(self, identity: tuple[int, int] = (0, 0)) -> None:
+        """Forget what was read: the file is another one now, that of *identity*."""
+        self._identity = identity
         self._read_to = 0
         self._positions: dict[str, int] = {}
-
-    def close(self) -> None:
-        """Close the file."""
-        fd, self._fd = self._fd, None
-        self._forget()
-        if fd is not None:
-            disk.close(fd)
 
     def position(self, name: str) -> int | None:
         """Return how far *name* has come, or None."""
         try:
-            fd = disk.open_read(self.path)
+            with self._locked(disk.open_read(self.path)) as fd:
+                self._read(fd)
         except FileNotFoundError:
-            self.close()
-            return None
+            self._forget()
         except OSError as error:
             raise ReadError(self.path, error) from error
-        try:
-            locks.acquire(fd, self.path)
-            self._read(fd)
-        except OSError as error:
-            raise ReadError(self.path, error) from error
-        finally:
-            disk.close(fd)
         return self._positions.get(name)
 
     @contextlib.contextmanager
@@ -91,94 +78,78 @@ class TrackingLog:
             IntegrityError: The reader has come that far, or farther, already.
             WriteError: Nothing of it was kept.
         """
-        fd = self._open()
-        locked = False
+        position = Position(tracking.application_name, tracking.notification_id)
         try:
-            locked = locks.acquire(fd, self.path)
-            self._read(fd)
-            known = self._positions.get(tracking.application_name)
-            if known is not None and known >= tracking.notification_id:
-                raise IntegrityError(
-                    f"{tracking.application_name!r} has come to {known}, "
-                    f"so {tracking.notification_id} is not new"
-                )
-            position = Position(tracking.application_name, tracking.notification_id)
-            if conversation is None:
-                self._write(fd, position, sync=True)
-                yield
-                return
-            size = self._read_to
-            self._write(fd, position._replace(conversation=str(conversation), version=version))
-            try:
-                yield
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    disk.truncate(fd, size)
-                self.close()
-                raise
-            with contextlib.suppress(StoreError):  # the mark of the event says so already
-                self._write(fd, position, sync=False)
-        except OSError as error:
-            self.close()
-            raise WriteError(self.path, error) from error
-        finally:
-            if locked and self._fd is not None:
-                disk.unlock(self._fd)
-
-    def _open(self) -> int:
-        try:
-            if self._fd is not None and self._is_same(self._fd):
-                return self._fd
-            self.close()
             disk.make_folder(self.path.parent, durable=self._store.durable)
-            self._fd = disk.open_or_create(self.path)
-            if self._store.durable:
-                disk.sync_folder(self.path.parent)
+            with self._locked(disk.open_or_create(self.path)) as fd:
+                size = self._read(fd)
+                if size == 0 and self._store.durable:
+                    disk.sync_folder(self.path.parent)
+                known = self._positions.get(position.name)
+                if known is not None and known >= position.notification_id:
+                    raise IntegrityError(
+                        f"{position.name!r} has come to {known}, "
+                        f"so {position.notification_id} is not new"
+                    )
+                if conversation is None:
+                    self._write(fd, position)
+                    yield
+                    return
+                self._write(fd, position._replace(conversation=str(conversation), version=version))
+                try:
+                    yield
+                except BaseException:
+                    with contextlib.suppress(OSError):
+                        disk.truncate(fd, size)
+                    self._forget()
+                    raise
+                with contextlib.suppress(OSError):  # the mark of the event says so already
+                    self._write(fd, position, sync=False)
         except OSError as error:
-            self.close()
             raise WriteError(self.path, error) from error
-        return self._fd
 
-    def _is_same(self, fd: int) -> bool:
+    @contextlib.contextmanager
+    def _locked(self, fd: int) -> Iterator[int]:
+        """Hold the lock of *fd*, and close it."""
         try:
-            there, here = disk.stat(self.path), disk.stat_fd(fd)
-        except FileNotFoundError:
-            return False
-        return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+            locks.acquire(fd, self.path)
+            yield fd
+        finally:
+            disk.close(fd)
 
     def _write(self, fd: int, position: Position, *, sync: bool = True) -> None:
-        """Append *position*; the file ends with a newline."""
+        """Append *position* to what was read, which is sealed first if its end is torn."""
         payload = msgspec.json.encode(position)
         row = b'{"position":%s,"crc":"%08x"}\n' % (payload, zlib.crc32(payload))
+        size = disk.stat_fd(fd).st_size
+        seal = b"" if size == self._read_to else b"\n"
         try:
-            disk.write_all(fd, row)
+            disk.write_all(fd, seal + row)
             if sync and self._store.durable:
                 disk.sync_data(fd)
-        except OSError as error:
+        except OSError:
             with contextlib.suppress(OSError):
-                disk.truncate(fd, self._read_to)
-            self.close()
-            raise WriteError(self.path, error) from error
-        self._read_to += len(row)
+                disk.truncate(fd, size)
+            self._forget()
+            raise
+        self._read_to = size + len(seal + row)
         if position.conversation is None:
             self._positions[position.name] = position.notification_id
 
-    def _read(self, fd: int) -> None:
-        """Read what was appended since, and seal a torn end if *fd* is for writing."""
-        size = disk.stat_fd(fd).st_size
-        if size < self._read_to:
-            self._forget()
-        data = disk.read(fd, size - self._read_to, self._read_to)
-        complete = data.rfind(b"\n") + 1
+    def _read(self, fd: int) -> int:
+        """Read what was appended since; return the size of the file."""
+        status = disk.stat_fd(fd)
+        identity = status.st_dev, status.st_ino
+        if identity != self._identity or status.st_size < self._read_to:
+            self._forget(identity)
+        data = disk.read(fd, status.st_size - self._read_to, self._read_to)
         for row in data.split(b"\n"):  # a last one without its newline counts, if it is whole
             position = _position(row)
             if position is not None and self._counts(position):
                 known = self._positions.get(position.name, position.notification_id)
                 self._positions[position.name] = max(known, position.notification_id)
-        self._read_to += complete
-        if complete < len(data) and fd == self._fd:
-            disk.write_all(fd, b"\n")
-            self._read_to = size + 1
+        self._read_to += data.rfind(b"\n") + 1
+        return status.st_size
 
     def _counts(self, position: Position) -> bool:
         if position.conversation is None or position.version is None:

@@ -105,3 +105,21 @@ def test_a_position_that_lacks_only_its_newline_counts_before_and_after_the_next
         other.insert_tracking(Tracking("app", 3))
     other.insert_tracking(Tracking("app", 8))
     assert JSONLTrackingRecorder(stores()).max_tracking_id("app") == 8
+
+
+def test_a_position_that_lacks_its_newline_outlives_a_save_that_fails(stores, monkeypatch):
+    JSONLTrackingRecorder(stores()).insert_tracking(Tracking("app", 7))
+    path = stores().tracking.path
+    path.write_bytes(path.read_bytes()[:-1])
+    real = disk.write
+
+    def refuse(fd, data):
+        if b'"v":1' in data:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(fd, data)
+
+    monkeypatch.setattr(disk, "write", refuse)
+    with pytest.raises(WriteError):
+        JSONLProcessRecorder(stores()).insert_events([event(1)], tracking=Tracking("app", 8))
+
+    assert JSONLTrackingRecorder(stores()).max_tracking_id("app") == 7
