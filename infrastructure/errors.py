@@ -1,30 +1,15 @@
-"""What can go wrong outside the domain. Three roots, one picture.
+"""What can go wrong outside the domain: three roots.
 
-::
-
-    eventsourcing.persistence.PersistenceError
-    └── StoreError                      where events are kept
-        ├── SettingsError               a setting that means nothing
-        ├── InvalidIdError              + ProgrammingError: an id that is not a UUID
-        ├── InvalidEventError           + DataError: an event that a log cannot hold
-        ├── VersionConflictError        + IntegrityError: somebody else was first
-        ├── LogExistsError              + IntegrityError: a new log would replace an old one
-        ├── LogMissingError             + OperationalError: there is no such log
-        ├── LogReplacedError            + OperationalError: the file went away while in use
-        ├── NewerFormatError            + NotSupportedError: written by a newer Leftfold
-        ├── LockTimeoutError            + OperationalError: locked by another process
-        ├── LeaseHeldError              + OperationalError: open in another program
-        ├── ReadError                   + OperationalError: the system refused to read
-        └── WriteError                  + OperationalError: nothing of the save is kept
-
-    ModelError                          who answers
-    ToolError                           what acts on the machine
+A `StoreError` (where events are kept) is one of the eventsourcing library's `PersistenceError`, and
+most are one of its errors of the Python database API too. A `ModelError` is about who answers, a
+`ToolError` about what acts on the machine.
 
 Every `StoreError` carries the path it is about. ``OSError`` never leaves this package.
 """
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import TYPE_CHECKING
 
 from eventsourcing.persistence import (
@@ -160,6 +145,7 @@ class WriteError(StoreError, OperationalError):
 _REFUSALS = (400, 422)
 
 
+@dataclass(eq=False, repr=False)
 class ModelError(Exception):
     """There is no answer from the model, or it broke off.
 
@@ -179,32 +165,22 @@ class ModelError(Exception):
         max_tokens: The longest answer that the server allows, where more was asked for.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        advice: str = "",
-        kind: str = "model_error",
-        status: int | None = None,
-        request_id: str | None = None,
-        is_passing: bool = False,
-        retry_after: float | None = None,
-        is_overflow: bool = False,
-        context_window: int | None = None,
-        requested_tokens: int | None = None,
-        max_tokens: int | None = None,
-    ) -> None:
+    message: InitVar[str]
+    _: KW_ONLY
+    advice: InitVar[str] = ""
+    kind: str = "model_error"
+    status: int | None = None
+    request_id: str | None = None
+    is_passing: bool = False
+    retry_after: float | None = None
+    is_overflow: bool = False
+    context_window: int | None = None
+    requested_tokens: int | None = None
+    max_tokens: int | None = None
+
+    def __post_init__(self, message: str, advice: str) -> None:
         self.reason = redacted(" ".join(message.split()))
         super().__init__(f"{self.reason}: {redacted(advice)}" if advice else self.reason)
-        self.kind = kind
-        self.status = status
-        self.request_id = request_id
-        self.is_passing = is_passing
-        self.retry_after = retry_after
-        self.is_overflow = is_overflow
-        self.context_window = context_window
-        self.requested_tokens = requested_tokens
-        self.max_tokens = max_tokens
 
     @property
     def is_unexplained(self) -> bool:
