@@ -245,35 +245,26 @@ def _is_alive(group: int) -> bool:
         # macOS says "not permitted" where only zombies are left.
         return False
     # Linux counts zombies, and a container without an init never reaps orphans.
-    return any(each.group == group and not each.is_zombie for each in _processes())
+    return any(of == group and not state.startswith(b"Z") for _, of, state in _processes())
 
 
 def _groups_of(session: int) -> set[int]:
     groups = set()
-    for each in _processes():
+    for number, group, _ in _processes():
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            if os.getsid(each.number) == session:
-                groups.add(each.group)
-    # 0 and 1 would mean "ourselves" and "everybody" to killpg.
-    return {group for group in groups if group > 1}
+            if os.getsid(number) == session:
+                groups.add(group)
+    return groups - {0, 1}  # to killpg they mean "ourselves" and "everybody"
 
 
-@dataclass(frozen=True, slots=True)
-class _Process:
-    number: int
-    group: int
-    is_zombie: bool
-
-
-def _processes() -> Iterator[_Process]:
-    """Yield the processes of this machine: from /proc on Linux, elsewhere from `ps`."""
+def _processes() -> Iterator[tuple[int, int, bytes]]:
+    """Yield number, group and state of this machine's processes: of /proc, elsewhere of `ps`."""
     if sys.platform == "linux":
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdigit():
-                with contextlib.suppress(OSError):
-                    # "number (name) state parent group …"; the name may contain anything.
-                    state, _, group = (folder / "stat").read_bytes().rpartition(b")")[2].split()[:3]
-                    yield _Process(int(folder.name), int(group), is_zombie=state == b"Z")
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                # "number (name) state parent group …"; the name may contain anything.
+                state, _, group = (folder / "stat").read_bytes().rpartition(b")")[2].split()[:3]
+                yield int(folder.name), int(group), state
         return
     listed = b""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
@@ -281,4 +272,4 @@ def _processes() -> Iterator[_Process]:
         listed = subprocess.check_output(command, timeout=_REAP)  # noqa: S603 - a constant
     for line in listed.splitlines():
         number, group, state = line.split()
-        yield _Process(int(number), int(group), is_zombie=state.startswith(b"Z"))
+        yield int(number), int(group), state
