@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import binascii
 import json
-import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -32,7 +31,6 @@ class _Fault(NamedTuple):
     kind: DamageKind = "damage"
 
 
-_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _RECORD_START: Final = '{"v":'
 _MAX_RESYNCS: Final = 16
 _NOT_A_LINE: Final = _Fault("")
@@ -160,7 +158,8 @@ def _repaired(body: bytes) -> Line | _Fault:
     if isinstance(line, Line) or b"\\u" not in body:
         return line
     try:
-        found = _without_surrogates(json.loads(body))
+        text = json.dumps(json.loads(body), ensure_ascii=False).encode("utf-16", "surrogatepass")
+        found = json.loads(text.decode("utf-16", "replace"))
         state = json.dumps(found.pop("state"), ensure_ascii=False, separators=(",", ":")).encode()
         found.pop("crc", None)
         repaired = msgspec.convert(found, Line)
@@ -171,18 +170,6 @@ def _repaired(body: bytes) -> Line | _Fault:
     repaired.raw, repaired.crc_ok = msgspec.Raw(state), False
     repaired.offset, repaired.length, repaired.number = 0, len(body), 0
     return repaired
-
-
-def _without_surrogates(value: Any) -> Any:
-    match value:
-        case str():
-            return _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
-        case dict():
-            return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
-        case list():
-            return [_without_surrogates(item) for item in value]
-        case _:
-            return value
 
 
 def _what_is_wrong(body: bytes) -> _Fault:

@@ -200,31 +200,29 @@ def _number(written: str) -> int:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield every text of a JSON-like *value*, keys too: a name may stand in one."""
-    match value:
-        case str():
-            yield value
-        case dict():
-            for key, inner in value.items():
-                if isinstance(inner, int):
-                    yield f"{key}: {inner}"
-                yield from _texts(inner)
-        case list():
-            for inner in value:
-                yield from _texts(inner)
+    """Yield every text of a JSON-like *value*, and its numbers with their keys."""
+    for key, inner in _leaves(value):
+        if isinstance(inner, str):
+            yield inner
+        elif key and isinstance(inner, int):
+            yield f"{key}: {inner}"
 
 
 def _number_at(value: Any, keys: tuple[str, ...]) -> int | None:
-    """Return the number under one of *keys*, however deep it stands."""
+    """Return the number under the first of *keys* that is there, however deep it stands."""
+    leaves = dict(reversed(list(_leaves(value))))
+    numbers = (leaves.get(key) for key in keys)
+    return next((n for n in numbers if isinstance(n, int) and n >= _SMALLEST_WINDOW), None)
+
+
+def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield what stands in a JSON-like *value*, however deep, each with its key."""
     match value:
         case dict():
-            for key in keys:
-                number = value.get(key)
-                if isinstance(number, int) and number >= _SMALLEST_WINDOW:
-                    return number
-            inner = list(value.values())
+            for name, inner in value.items():
+                yield from _leaves(inner, name)
         case list():
-            inner = value
+            for inner in value:
+                yield from _leaves(inner)
         case _:
-            return None
-    return next(filter(None, (_number_at(item, keys) for item in inner)), None)
+            yield key, value
