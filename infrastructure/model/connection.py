@@ -13,13 +13,14 @@ import os
 import re
 import ssl
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from infrastructure.errors import ModelError
 from infrastructure.model.environment import base_url as base_url_of_environment
 from infrastructure.model.environment import cleaned, unusable
-from infrastructure.model.proxies import mounts
+from infrastructure.model.proxies import proxies, proxy_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,24 +61,24 @@ def connect_by_environment(anthropic: Any, httpx2: Any) -> Any:
     """
     url = _checked_base_url(httpx2)
     context = _tls(httpx2)
-    http = anthropic.DefaultAsyncHttpxClient(
-        trust_env=False,
-        follow_redirects=False,
-        verify=context,
-        mounts=mounts(httpx2, context, url),
+    _check_proxies(httpx2, context)
+    http = partial(
+        anthropic.DefaultAsyncHttpxClient, trust_env=False, follow_redirects=False, verify=context
     )
     headers = _custom_headers()
     with _without(_HEADERS):
         try:
-            return anthropic.AsyncAnthropic(
+            client = anthropic.AsyncAnthropic(
                 base_url=url,
                 max_retries=0,
-                http_client=http,
+                http_client=http(),
                 default_headers=headers,
                 **_credential(),
             )
         except Exception as error:
             raise unusable_credentials(error) from error
+        proxy = proxy_of(str(client.base_url))  # which a profile may name
+        return client.with_options(http_client=http(proxy=proxy.address)) if proxy else client
 
 
 def unusable_credentials(error: Exception) -> ModelError:
@@ -132,6 +133,17 @@ def _checked_base_url(httpx2: Any) -> str | None:
     if not url.host or (url.port or 1) > _LAST_PORT or re.search(r"[\s\x00-\x1f\x7f]|%20|%0", said):
         raise unusable(name, f"this is no address; {example}", value=said)
     return said
+
+
+def _check_proxies(httpx2: Any, context: ssl.SSLContext) -> None:
+    for proxy in proxies().values():
+        try:
+            if not httpx2.URL(proxy.address).host:
+                raise ValueError("there is no host in it")
+            httpx2.AsyncHTTPTransport(proxy=proxy.address, verify=context)
+        except Exception as error:
+            why = f"no proxy can be made of it ({error})"
+            raise unusable(proxy.variable, why, value=proxy.said) from error
 
 
 def _custom_headers() -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import ssl
 from http import HTTPStatus
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from domain.text import valid, valid_json
 from infrastructure.errors import ModelError
 from infrastructure.model.limits import limits
-from infrastructure.model.proxies import proxy_variable
+from infrastructure.model.proxies import proxy_of
 from infrastructure.model.retrying import retry_after
 
 if TYPE_CHECKING:
@@ -208,11 +207,11 @@ def sdk_failure(error: Any, anthropic: Any, httpx2: Any, request: dict[str, Any]
 def _no_connection(error: Any, cause: Any, text: str, httpx2: Any) -> ModelError:
     """Return what to say where the API was not reached, or the proxy on the way to it."""
     address = str(error.request.url.copy_with(path="/", query=None)).rstrip("/")
-    proxy = proxy_variable(httpx2, address)
-    through = f" through the proxy {os.environ.get(proxy, '')} of {proxy}" if proxy else ""
+    proxy = proxy_of(address)
+    through = f" through the proxy {proxy.said} of {proxy.variable}" if proxy else ""
     is_other = isinstance(cause, httpx2.RemoteProtocolError)
     what = "no answer in HTTP from" if is_other else "no connection to"
-    check = f"{proxy} (NO_PROXY may name hosts that need none)" if proxy else "the network"
+    check = f"{proxy.variable} (NO_PROXY may name hosts that need none)" if proxy else "the network"
     return ModelError(
         f"{what} the API at {address}{through} ({text})",
         advice=f"check {check}, and ANTHROPIC_BASE_URL if it is set",

@@ -13,6 +13,7 @@ from domain.answer import Answer
 from infrastructure.errors import ModelError
 from infrastructure.model import environment
 from infrastructure.model.client import AnthropicModel
+from infrastructure.model.proxies import proxy_of
 from tests.infrastructure.model.test_retries import REQUEST
 from tests.levels import examples
 from tests.raw_server import RawServer, response, said, sse
@@ -173,6 +174,31 @@ def test_a_proxy_that_is_dead_is_named_and_no_other(variables, address, name):
         assert f"through the proxy {variables[name]} of {name} " in str(error)
         assert f"check {name} " in str(error)
         assert names == {name.upper(), "NO_PROXY"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "direct", "others"),
+    [
+        ("10.0.0.0/8", ["10.2.3.4"], ["11.2.3.4", "ten"]),
+        ("fd00::/8", ["[fd00::1]"], ["[fe00::1]"]),
+        ("[::2]", ["[::2]", "[::2]:8443"], ["[::3]"]),
+        ("corp", ["corp", "a.corp", "CORP"], ["acorp"]),
+        (".corp", ["a.corp"], ["corp"]),
+        ("*.corp", ["a.corp"], ["corp"]),
+        ("bar:8443", ["bar:8443"], ["bar"]),
+        ("https://bar", ["bar"], ["foo"]),
+        ("http://bar", [], ["bar"]),
+        (" 'bar' ", ["bar"], ["foo"]),
+        ("x/y,http://[,:::,é", [], ["bar"]),
+        ("*", ["bar", "10.2.3.4"], []),
+    ],
+)
+def test_hosts_that_no_proxy_names_are_reached_without_one(entry, direct, others):
+    variables = {"ALL_PROXY": REFUSING, "NO_PROXY": f"else,{entry}"}
+    with patch.dict(os.environ, variables, clear=True):
+        reached = {host: proxy_of(f"https://{host}/") is None for host in direct + others}
+
+    assert reached == dict.fromkeys(direct, True) | dict.fromkeys(others, False)
 
 
 def test_credentials_of_a_dead_proxy_are_in_no_error():
