@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from eventsourcing.persistence import PersistenceError
 
-from app import instructions
+from app import PROGRAM, VERSION, instructions
 from app.application import Conversations
 from app.open_conversation import require_known
+from app.settings import OFFLINE_MODEL
 from app.surroundings import surroundings
 from domain.conversation import Conversation
 from infrastructure.errors import SettingsError
 from infrastructure.jsonl.locks import Lease
-from infrastructure.model.environment import has_credentials, knows_caching
+from infrastructure.model.environment import knows_caching
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from domain.messages import JsonObject
     from infrastructure.tools import Toolbox
 
-PROGRAM, VERSION = "leftfold", "0.1.0"
-OFFLINE_MODEL = "offline"
 SURELY_FITS = 100_000
 """Tokens that fit every model of the price list: up to here it need not be loaded."""
 LARGE_WINDOW = 200_000
@@ -94,7 +93,7 @@ async def model(settings: Settings) -> AsyncIterator[Model]:
 
             return servers.enter_context(OfflineServer()).url
 
-        if is_offline(settings):
+        if settings.is_offline:
             client = AnthropicModel(base_url=offline_url, api_key=OFFLINE_MODEL)
         else:
             client = AnthropicModel(idle_limit=settings.keys.idle_limit)
@@ -102,11 +101,6 @@ async def model(settings: Settings) -> AsyncIterator[Model]:
             yield client
         finally:
             await client.close()
-
-
-def is_offline(settings: Settings) -> bool:
-    """Whether the offline model answers: asked for, or there is no key."""
-    return settings.offline or not has_credentials()
 
 
 @dataclass(frozen=True)
@@ -286,7 +280,7 @@ class AgentFactory:
 
         window, most = self.settings.keys.context_window, self.settings.keys.max_tokens
         reserve = Room.of(window or LARGE_WINDOW).reserve
-        caching = is_offline(self.settings) or knows_caching()
+        caching = self.settings.is_offline or knows_caching()
         conversation.change_model(model, max_tokens=min(most or reserve, reserve), caching=caching)
         if window and conversation.known_limits.within(window) < window:
             conversation.learn_limits(model, context_window=window)
@@ -302,15 +296,15 @@ class AgentFactory:
             version=VERSION,
             seals=self.conversations.seals,
         )
-        self.change_model(conversation, self.settings.model or self._model_of(conversation))
-        conversation.change_thinking_level(self.settings.thinking or self.settings.keys.thinking)
+        self.change_model(conversation, self.settings.first_model)
+        conversation.change_thinking_level(self.settings.first_thinking)
         if name is not None:
             conversation.rename(name)
         return conversation
 
     def _model_of(self, conversation: Conversation) -> str:
         """Return the recorded model, or the default; the offline model only while offline."""
-        if is_offline(self.settings):
+        if self.settings.is_offline:
             return OFFLINE_MODEL
         if conversation.model in (None, OFFLINE_MODEL):
             return self.settings.keys.model

@@ -18,6 +18,7 @@ from app.places import (
 )
 from app.view.plain import complain
 from infrastructure.errors import reason_of
+from infrastructure.model.environment import has_credentials
 from infrastructure.safe_files import whole
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.configuration import Choices, Keys, Source
+
+OFFLINE_MODEL = "offline"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +52,21 @@ class Settings:
     append_system_prompt: str | None
     tools: tuple[str, ...]
     environment: dict[str, str]
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether the offline model answers: asked for, or there is no key."""
+        return self.offline or not has_credentials()
+
+    @property
+    def first_model(self) -> str:
+        """The model of a new conversation."""
+        return self.model or (OFFLINE_MODEL if self.is_offline else self.keys.model)
+
+    @property
+    def first_thinking(self) -> str:
+        """The thinking level of a new conversation."""
+        return self.thinking or self.keys.thinking
 
 
 def settings(*, store: str | None = None, offline: bool = False) -> Settings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -13,3 +14,8 @@ def is_typed_at() -> bool:
 def is_looked_at() -> bool:
     """Whether standard output is a terminal: what is printed must not command it."""
     return sys.stdout is not None and sys.stdout.isatty()
+
+
+def is_dumb() -> bool:
+    """Whether the terminal takes no escape codes, as ``TERM`` says."""
+    return os.environ.get("TERM", "").lower() in ("dumb", "unknown")

@@ -33,7 +33,7 @@ def command(
     """Copy a conversation up to ENTRY (or all of it), and print the id of the copy."""
     wanted, entry = references.split(reference)
     chosen = (run_settings if compact else settings)(store=store, offline=offline)
-    if compact and bootstrap.is_offline(chosen) and not offline:
+    if compact and chosen.is_offline and not offline:
         raise NoCredentialsError
     with bootstrap.conversations(chosen) as conversations:
         source = references.conversation_id(conversations, wanted)

@@ -1,112 +1,47 @@
-"""What a person is told first: who answers, where tools run, what was restored, what is damaged."""
+"""What a person is told first: who answers, where tools run, which instructions are believed.
+
+It stands before the first prompt, so it imports nothing of a conversation.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app import bootstrap, damage
+from app import VERSION
 from app.configuration import left_out as left_out_settings
-from app.held_back import about_key, held_back
 from app.i18n import _
 from app.instructions import context_files, left_out
-from app.view.plain import one_line, plain
-from domain.events import MessageAppended
-from domain.projections.orphans import orphans
+from app.view.plain import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
-    from app.bootstrap import AgentFactory
-    from domain.conversation import Conversation
+    from app.settings import Settings
 
 
-def banner(factory: AgentFactory, conversation: Conversation) -> str:
-    """Return what the REPL says first."""
-    settings = factory.settings
-    cwd = bootstrap.working_directory(conversation, settings.cwd)
+def banner(settings: Settings, model: str, cwd: str, about: Iterable[str] | None = None) -> str:
+    """Return what the REPL says first, with lines *about* the conversation if it is not new."""
     lines = [
         _("leftfold {version} · {model} · {cwd}").format(
-            version=bootstrap.VERSION, model=plain(str(conversation.model)), cwd=plain(cwd)
+            version=VERSION, model=plain(model), cwd=plain(cwd)
         )
     ]
-    if bootstrap.is_offline(settings):
+    if settings.is_offline:
         why = "--offline" if settings.offline else _("no ANTHROPIC_API_KEY is set")
         lines.append(
             _(
                 "Offline ({why}): the built-in offline model answers. Try: list the files here"
             ).format(why=why)
         )
-    lines += about(factory, conversation)
+    lines += believed(settings.home, cwd) if about is None else about
     lines.append(_("/help shows the commands, q leaves"))
-    return "\n".join(lines)
+    return plain("\n".join(lines))
 
 
-def about(factory: AgentFactory, conversation: Conversation) -> Iterator[str]:
-    """Yield a line each for what is to be known of a conversation before it goes on."""
-    settings = factory.settings
-    cwd = bootstrap.working_directory(conversation, settings.cwd)
-    if not conversation.pending_events:
-        count = conversation.message_count()
-        told = (
-            _("Restored {messages} messages ({id})")
-            if count != 1
-            else _("Restored 1 message ({id})")
-        )
-        yield told.format(messages=count, id=conversation.id)
-    if conversation.origin is not None:
-        yield _("A copy of {source}, up to entry {entry}").format(
-            source=conversation.origin.source_id, entry=conversation.origin.entry
-        )
-    if conversation.cwd not in (None, settings.cwd):
-        gone = (
-            ""
-            if conversation.cwd == cwd
-            else _(", but {cwd} is gone").format(cwd=plain(str(conversation.cwd)))
-        )
-        if conversation.cwd != cwd and not conversation.works_here():
-            gone = _(" ({cwd}, which was not chosen here)").format(cwd=plain(str(conversation.cwd)))
-        yield _("This conversation belongs to another directory{gone}: tools run in {cwd}").format(
-            gone=gone, cwd=plain(cwd)
-        )
-    yield from _believed(factory, cwd)
-    yield from _unfinished(conversation)
-    if conversation.queue:
-        waiting = "; ".join(one_line(text, 60) for text in conversation.queue.values())
-        yield _("Still queued, and said with your next prompt: {waiting}").format(waiting=waiting)
-    yield from held_back(conversation)
-    if not conversation.pending_events and (
-        found := damage.report(factory.conversations, conversation.id, most_bytes=damage.QUICK)
-    ):
-        yield found.message
-    if without_call := len(orphans(conversation, conversation.leaf)):
-        yield _("Tool results without their call, which the model does not get: {count}").format(
-            count=without_call
-        )
-
-
-def _believed(factory: AgentFactory, cwd: str) -> Iterator[str]:
+def believed(home: Path, cwd: str) -> Iterator[str]:
     """Yield which files with instructions the model is told, and what is left out."""
-    home = factory.settings.home
     if files := context_files(home, cwd):
         yield _("Instructions: ") + ", ".join(plain(str(file.path)) for file in files)
     for line in [*left_out(home, cwd), *left_out_settings()]:
         yield plain(line)
-    if problem := factory.conversations.seals.problem:
-        yield plain(about_key(problem))
-
-
-def _unfinished(conversation: Conversation) -> Iterator[str]:
-    """Yield what the log knows of a turn that did not come to its end."""
-    for call in conversation.open_calls():
-        if conversation.was_started(call):
-            yield _("{tool} was started when the program ended: its outcome is unknown").format(
-                tool=one_line(call.name, 60)
-            )
-    leaf = None if conversation.leaf is None else conversation.entry(conversation.leaf)
-    if not isinstance(leaf, MessageAppended):
-        return
-    role = leaf.content.role
-    if role == "user" and conversation.last_turn is None and not conversation.open_calls():
-        yield _("The last turn was cut off before its answer")
-    elif role == "assistant" and leaf.stop_reason in ("interrupted", "failed"):
-        yield _("The last answer was cut off")

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     Choices = Callable[[Conversation | None], Iterable[tuple[str, str]]]
 
 _WORDS_THAT_LEAVE = ("q", "quit", "exit")
+MENTION = re.compile(r'(?:^|(?<=\s))@("?)([^\s"]*)$')
+"""The beginning of a path that is mentioned at the end of what was typed, quoted or not."""
 _COMMAND = re.compile(r"/([A-Za-z][\w-]*|\??)(?:\s+(.*))?\s*", re.DOTALL)
 
 
@@ -42,3 +44,9 @@ def parsed(prompt: str) -> tuple[str, str] | None:
         return "!", text
     match = _COMMAND.fullmatch(text)
     return (match[1].lower(), (match[2] or "").strip()) if match else None
+
+
+def is_completable(text: str) -> bool:
+    """Whether *text*, before the cursor, asks for a menu while it is typed."""
+    is_command = text.startswith("/") and "\n" not in text and "/" not in text[1:]
+    return is_command or MENTION.search(text) is not None

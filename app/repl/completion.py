@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import Completer, Completion
 
-from app import bootstrap
+from app.bootstrap import working_directory
 from app.i18n import _
+from app.repl.command import MENTION
 from app.view.plain import plain
 
 if TYPE_CHECKING:
@@ -25,14 +25,7 @@ if TYPE_CHECKING:
     from app.repl.command import Command
     from domain.conversation import Conversation
 
-_MENTION = re.compile(r'(?:^|(?<=\s))@("?)([^\s"]*)$')
 _MOST = 200
-
-
-def is_completable(text: str) -> bool:
-    """Whether *text*, before the cursor, asks for a menu while it is typed."""
-    is_command = text.startswith("/") and "\n" not in text and "/" not in text[1:]
-    return is_command or _MENTION.search(text) is not None
 
 
 class PromptCompleter(Completer):
@@ -57,7 +50,7 @@ class PromptCompleter(Completer):
             name, blank, rest = text[1:].partition(" ")
             name = name.lower()
             yield from self._arguments(name, rest) if blank else self._names(name)
-        elif mention := _MENTION.search(text):
+        elif mention := MENTION.search(text):
             yield from self._files(mention[2], is_quoted=bool(mention[1]))
 
     def _names(self, name: str) -> Iterator[Completion]:
@@ -84,7 +77,7 @@ class PromptCompleter(Completer):
     def _files(self, typed: str, *, is_quoted: bool) -> Iterator[Completion]:
         cwd = self._factory.settings.cwd
         if self._open_conversation is not None:
-            cwd = bootstrap.working_directory(self._open_conversation.conversation, cwd)
+            cwd = working_directory(self._open_conversation.conversation, cwd)
         folder, slashed, name = typed.rpartition("/")
         where = Path(cwd, Path(folder + slashed).expanduser()) if slashed else Path(cwd)
         for entry in islice(_listed(where, name), _MOST):

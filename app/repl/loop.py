@@ -29,11 +29,10 @@ if TYPE_CHECKING:
 
 
 class Repl:
-    """One run of the REPL at the *desk*: says *banner*, and does *first* as if it were typed."""
+    """One run of the REPL at the *desk*, which does *first* as if it were typed."""
 
-    def __init__(self, desk: Desk, *, banner: str = "", first: str = "") -> None:
+    def __init__(self, desk: Desk, *, first: str = "") -> None:
         self._desk = desk
-        self._banner = banner
         self._first = first  # as long as it has not been done
         self._taken_up: OpenConversation | None = None  # that had its waiting calls taken up
 
@@ -43,18 +42,10 @@ class Repl:
         modes_at_start()
         stopping = stoppable(meanwhile.keep_what_nobody_read)
         with owned(work.on_signal), stopping, self._desk.attention.kept():
-            self._greet()
             while work.exit_code is None:
                 await self._do(await self._next())
             self._take_leave()
         return work.exit_code
-
-    def _greet(self) -> None:
-        """Show what was said before, and below it, next to the prompt, the banner."""
-        self._desk.show_past()
-        if self._banner:
-            self._desk.say(self._banner)
-            self._desk.console.line()
 
     async def _next(self) -> str | None:
         """Return the prompt or command that is to be done next; None for what waits in the log."""

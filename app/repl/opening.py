@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.buffer import Buffer
@@ -16,9 +17,9 @@ from app.repl.completion import PromptCompleter
 from app.repl.desk import Desk
 from app.repl.loop import Repl
 from app.repl.pastes import Pastes
-from app.repl.prompt import LinePrompts, TerminalPrompts, is_interactive
+from app.repl.prompt import LinePrompts, TerminalPrompts
+from app.repl.restored import about, about_key
 from app.repl.screen import RichScreen
-from app.repl.status import StatusLine
 from app.view.console import console, is_fancy
 from domain.text import valid
 from infrastructure.model.client import preload
@@ -29,29 +30,31 @@ if TYPE_CHECKING:
     from app.bootstrap import AgentFactory
     from app.open_conversation import OpenConversation
     from app.ports import Approver
+    from app.repl.first_prompt import FirstPrompt
     from app.repl.prompt import Prompts
 
 
-async def run(factory: AgentFactory, open_conversation: OpenConversation, first: str | None) -> int:
-    """Talk in the open conversation, beginning with *first*; return the exit code."""
+async def run(
+    factory: AgentFactory,
+    open_conversation: OpenConversation,
+    first: str | None,
+    prompt: FirstPrompt | None,
+) -> int:
+    """Talk in the open conversation, beginning with *first*; return the exit code.
+
+    A person has a *prompt*; what was said before, and the banner, come above it if it stands.
+    """
     terminal = console()
-    status, completer = StatusLine(factory), PromptCompleter(factory, slash.TABLE)
-    is_rich = is_fancy(terminal) and is_interactive()
+    prompts = LinePrompts() if prompt is None else prompt.prompts
+    is_rich = is_fancy(terminal) and prompt is not None
+    bottom = _bottom(terminal, prompts)
+    completer = PromptCompleter(factory, slash.TABLE)
 
     def look_at(open_conversation: OpenConversation) -> None:
-        status.look_at(open_conversation)
         completer.look_at(open_conversation)
+        if prompt is not None:
+            prompt.status.look_at(open_conversation, factory)
 
-    prompts: Prompts = LinePrompts()
-    if is_interactive():
-        prompts = TerminalPrompts(
-            factory.settings.home / "history",
-            completer=completer if is_rich else None,
-            toolbar=status if is_rich else None,
-            on_shown=preload,
-            is_vi=factory.settings.keys.editing_mode == "vi",
-        )
-    bottom = _bottom(terminal, prompts)
     desk = Desk(
         console=terminal,
         screen=RichScreen(terminal, bottom),
@@ -63,8 +66,25 @@ async def run(factory: AgentFactory, open_conversation: OpenConversation, first:
         attention=_attention(terminal, rings=is_rich and factory.settings.keys.bell),
         line=bottom,
     )
-    greeting = banner(factory, open_conversation.conversation)
-    return await Repl(desk, banner=greeting, first=valid(first or "")).run()
+    if prompt is None:
+        greet(desk)
+    else:
+        prompt.completer.become(completer)
+        await prompt.prompts.above(partial(greet, desk, has_banner=prompt.has_greeted))
+        prompt.prompts.once_shown(preload)
+    return await Repl(desk, first=valid(first or "")).run()
+
+
+def greet(desk: Desk, *, has_banner: bool = False) -> None:
+    """Show what was said before, and below it, next to the prompt, the banner."""
+    if has_banner:
+        for line in about_key(desk.factory):
+            desk.say(line)
+        return
+    desk.show_past()
+    told = about(desk.factory, desk.conversation)
+    desk.say(banner(desk.factory.settings, str(desk.conversation.model), str(desk.directory), told))
+    desk.console.line()
 
 
 def _bottom(terminal: Console, prompts: Prompts) -> Bottom | None:

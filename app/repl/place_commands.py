@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from app import missing_directory
 from app.i18n import _
 from app.references import conversation_id, entry_version
-from app.repl.banner import about
 from app.repl.choices import choose_directory, settle_queue
+from app.repl.restored import about
 from app.view.console import width
 from app.view.lines import tree_line
 from app.view.transcript import show_place

@@ -7,7 +7,7 @@ import os
 import select
 import sys
 from collections import deque
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -31,7 +31,7 @@ from prompt_toolkit.keys import Keys
 
 from app.i18n import _
 from app.repl.applications import take_escape_soon
-from app.repl.completion import is_completable
+from app.repl.command import is_completable
 from app.repl.history import PrivateHistory
 from app.repl.line_session import LineSession
 from app.repl.pastes import Pastes, is_choosing_a_file, line_keys
@@ -78,7 +78,6 @@ class TerminalPrompts:
         *,
         completer: Completer | None = None,
         toolbar: Callable[[], FormattedText] | None = None,
-        on_shown: Callable[[], None] | None = None,
         is_vi: bool = False,
         source: Input | None = None,
         output: Output | None = None,
@@ -87,7 +86,10 @@ class TerminalPrompts:
         self._clock = clock
         self._leaves_until = 0.0  # Ctrl+C was the last key
         self._began = 0.0
-        self._on_shown = on_shown
+        self._is_shown = False
+        self._on_shown: list[Callable[[], object]] = []
+        self._begun: asyncio.Task[str | None] | None = None
+        self._deaf = ExitStack()  # until it is closed, no key is taken
         self.pastes = Pastes()
         history: History = InMemoryHistory()
         if history_file is not None:
@@ -116,11 +118,40 @@ class TerminalPrompts:
         take_escape_soon(self._session.app, is_key_of_its_own=is_vi)
         self._session.app.after_render += self._tell_shown
 
+    def begin(self, *, is_deaf: bool) -> asyncio.Task[str | None]:
+        """Let the prompt stand from here on; the next `read` returns what is typed at it.
+
+        Where it *is_deaf*, keys wait until something was printed `above` it.
+        """
+        if is_deaf:
+            self.once_shown(lambda: self._deaf.enter_context(self._session.app.input.detach()))
+        self._begun = asyncio.ensure_future(self._read(""))
+        return self._begun
+
+    async def above(self, show: Callable[[], object]) -> None:
+        """Let *show* print, above the prompt if that stands."""
+        if self._begun is None:
+            show()
+        else:
+            await run_in_terminal(show)
+        self._deaf.close()
+
+    def once_shown(self, do: Callable[[], object]) -> None:
+        """Call *do* as soon as a prompt is on the screen."""
+        if self._is_shown:
+            do()
+        else:
+            self._on_shown.append(do)
+
     async def read(self, default: str = "") -> str | None:
         """Return what the person typed; None if they leave.
 
         Without a *default* what stands in the line, from before, is offered, as it stands there.
         """
+        begun, self._begun = self._begun, None
+        return await (begun or self._read(default))
+
+    async def _read(self, default: str) -> str | None:
         self._leaves_until = 0.0
         offered = Document(default) if default else self.buffer.document
         text = None
@@ -147,9 +178,10 @@ class TerminalPrompts:
         self._began, self.pastes.have_brackets = self._clock(), False
 
     def _tell_shown(self, _app: object) -> None:
-        on_shown, self._on_shown = self._on_shown, None
-        if on_shown is not None:
-            on_shown()
+        self._is_shown = True
+        waiting, self._on_shown = self._on_shown, []
+        for do in waiting:
+            do()
 
     def _asks_for_a_menu(self) -> bool:
         return is_completable(self.buffer.document.text_before_cursor)

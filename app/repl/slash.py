@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from app.bootstrap import OFFLINE_MODEL
 from app.i18n import _
 from app.repl import tab
 from app.repl.command import Command
 from app.repl.place_commands import fork, label, new, resume, tree
 from app.repl.show_commands import copy, log, show, show_context, stats
+from app.settings import OFFLINE_MODEL
 from app.suggestions import nearest
 from domain.errors import InvalidCommandError
 from domain.projections.compaction import context_tokens

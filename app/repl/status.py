@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from prompt_toolkit.application import get_app
@@ -16,100 +17,86 @@ from prompt_toolkit.utils import get_cwidth
 
 from app.i18n import _
 from app.view.plain import one_line
-from domain.projections.compaction import context_tokens
-from domain.projections.usage import usage_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from decimal import Decimal
+    from collections.abc import Callable, Mapping
 
     from app.bootstrap import AgentFactory
     from app.open_conversation import OpenConversation
+    from app.repl.spent import Facts, Spent
+    from app.settings import Settings
     from domain.conversation import Conversation
     from domain.events import Version
-    from domain.projections.usage import Cost
 
 _LONGEST_NAME = 40
 
 
-class Facts(NamedTuple):
-    """What takes time to know of one version of a conversation."""
+class Planned(NamedTuple):
+    """What there is to show of a conversation that is not there yet."""
 
-    tokens: int
-    window: int
-    cost: Decimal | int | None
+    model: str | None
+    thinking_level: str | None
+    name: str | None
+    leaf: Version | None = None
+    labels: Mapping[Version, str] = MappingProxyType({})
 
 
 class StatusLine:
-    """Shows the conversation that it was last told to look at."""
+    """Shows the conversation that it was last told to look at; before, a new one by *settings*."""
 
-    def __init__(self, factory: AgentFactory) -> None:
-        self._factory = factory
+    def __init__(self, settings: Settings) -> None:
+        self._planned = Planned(settings.first_model, settings.first_thinking, settings.name)
+        self._factory: AgentFactory | None = None
         self._open_conversation: OpenConversation | None = None
         self._known: tuple[object, Facts] | None = None
         self._asked: object = None
-        self._spent = Spent()
+        self._spent: Spent | None = None
 
-    def look_at(self, open_conversation: OpenConversation) -> None:
-        """Show *open_conversation* from here on."""
-        self._open_conversation, self._known, self._asked = open_conversation, None, None
-        self._spent = Spent()
+    def look_at(self, open_conversation: OpenConversation, factory: AgentFactory) -> None:
+        """Show *open_conversation*, which *factory* has made, from here on."""
+        self._open_conversation, self._factory = open_conversation, factory
+        self._known, self._asked, self._spent = None, None, None
 
     def __call__(self) -> FormattedText:
         """Return the line, as wide as the terminal has room for."""
         app = get_app()
-        conversation = self._conversation()
-        if conversation is None:
-            return FormattedText()
+        said = parts(self._planned, None)
+        if self._open_conversation is not None:
+            conversation = self._conversation(self._open_conversation)
+            if conversation is None:
+                return FormattedText()
+            said = parts(conversation, self._facts_of(conversation, app.invalidate))
+        return FormattedText([("", shortened(said, app.output.get_size().columns - 1))])
+
+    def _conversation(self, open_conversation: OpenConversation) -> Conversation | None:
+        with suppress(Exception):  # the store may be gone; the prompt is not the place to say so
+            return open_conversation.conversation
+        return None
+
+    def _facts_of(self, conversation: Conversation, redraw: Callable[[], None]) -> Facts | None:
+        """Return the facts of this version if they are known; else find them out."""
         key = (conversation.id, conversation.version)
         if self._asked != key:
             self._asked = key
             threading.Thread(
-                target=self._find_out, args=(conversation, key, app.invalidate), daemon=True
+                target=self._find_out, args=(conversation, key, redraw), daemon=True
             ).start()
-        facts = self._known[1] if self._known is not None and self._known[0] == key else None
-        line = shortened(parts(conversation, facts), app.output.get_size().columns - 1)
-        return FormattedText([("", line)])
-
-    def _conversation(self) -> Conversation | None:
-        with suppress(Exception):  # the store may be gone; the prompt is not the place to say so
-            return self._open_conversation.conversation if self._open_conversation else None
-        return None
+        return self._known[1] if self._known is not None and self._known[0] == key else None
 
     def _find_out(
         self, conversation: Conversation, key: object, redraw: Callable[[], None]
     ) -> None:
-        from infrastructure.model.prices import cost  # noqa: PLC0415 - half a second
+        from app.repl.spent import facts_of  # noqa: PLC0415 - prices: half a second
 
         # The conversation may go on meanwhile: then the next version is asked about.
         with suppress(Exception):
-            window = conversation.known_limits.within(
-                self._factory.window_of(conversation.model or "")
-            )
-            # A thread reads a conversation of its own, whose past is fetched for it alone.
-            own = self._factory.foreseen(conversation)
-            tokens = context_tokens(own)
-            self._spent = self._spent.and_since(own, cost)
-            self._known = key, Facts(tokens, window, self._spent.dollars)
+            assert self._factory is not None
+            facts, self._spent = facts_of(conversation, self._factory, self._spent)
+            self._known = key, facts
             redraw()
 
 
-class Spent(NamedTuple):
-    """What a conversation cost up to a version; None in *dollars* if a price is not known."""
-
-    version: Version = 0
-    dollars: Decimal | int | None = 0
-
-    def and_since(self, conversation: Conversation, cost: Cost) -> Spent:
-        """Return the same up to the version of *conversation*: only what was added is looked at."""
-        inherited = conversation.origin.originator_version if conversation.origin else 0
-        added = usage_of(conversation.since(max(self.version, inherited) + 1), cost)
-        if self.dollars is None or (added.tokens and added.cost is None):
-            return Spent(conversation.version, None)
-        return Spent(conversation.version, self.dollars + (added.cost or 0))
-
-
-def parts(conversation: Conversation, facts: Facts | None) -> list[str]:
+def parts(conversation: Conversation | Planned, facts: Facts | None) -> list[str]:
     """Return what there is to say, the most important first."""
     said = [one_line(conversation.model or _("no model"), _LONGEST_NAME)]
     if facts is not None:
@@ -122,8 +109,8 @@ def parts(conversation: Conversation, facts: Facts | None) -> list[str]:
         said.append(_("thinking {level}").format(level=conversation.thinking_level))
     if facts is not None and facts.cost:
         said.append(f"${facts.cost:.4f}" if facts.cost < 1 else f"${facts.cost:.2f}")
-    if conversation.leaf in conversation.labels:
-        said.append(f"[{one_line(conversation.labels[conversation.leaf], _LONGEST_NAME)}]")
+    if conversation.leaf is not None and (label := conversation.labels.get(conversation.leaf)):
+        said.append(f"[{one_line(label, _LONGEST_NAME)}]")
     if conversation.name:
         said.append(one_line(conversation.name, _LONGEST_NAME))
     return said

@@ -10,7 +10,7 @@ import sys
 from shutil import get_terminal_size
 from typing import IO, TYPE_CHECKING, TextIO, cast
 
-from app.terminal import is_looked_at
+from app.terminal import is_dumb, is_looked_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,10 +80,9 @@ def console() -> Console:
 
     from app.view.colours import theme  # noqa: PLC0415
 
-    is_plain = os.environ.get("TERM") in ("dumb", "unknown")
     return Console(
         file=cast("IO[str]", Terminal(sys.stdout)),
-        force_terminal=False if is_plain else None,
+        force_terminal=False if is_dumb() else None,
         highlight=False,
         markup=False,
         emoji=False,
@@ -134,10 +133,7 @@ def say(console: Console, text: str, style: StyleType = "") -> None:
         return
     from rich.text import Text  # noqa: PLC0415
 
-    from app.view.wrapping import wrapped  # noqa: PLC0415
+    from app.view.wrapping import laid_out  # noqa: PLC0415
 
-    for line in text.split("\n"):
-        said = line.lstrip(" ")
-        indent = " " * min(len(line) - len(said), console.width // 2)
-        for part in wrapped(Text(said), console.width - len(indent)):
-            console.print(Text(f"{indent}{part.plain}", style=style), soft_wrap=True)
+    for line in laid_out(text, console.width):
+        console.print(Text(line, style=style), soft_wrap=True)

@@ -6,6 +6,7 @@ long address can be copied. East Asian text has no blanks; no line of it begins 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rich.cells import get_character_cell_size
@@ -17,6 +18,17 @@ if TYPE_CHECKING:
 
 _NOT_FIRST = frozenset("，。、；：？！）】》」』〉〕”’…—·％,.;:?!)]}%")
 _NOT_LAST = frozenset("（【《「『〈〔“‘([{")
+
+
+def laid_out(text: str, width: int) -> Iterator[str]:
+    """Yield plain lines as lines of at most *width* cells, each below its first word."""
+    for line in text.split("\n"):
+        words = line.lstrip(" ")
+        indent = " " * min(len(line) - len(words), width // 2)
+        ends = [*_breaks(words, width - len(indent)), None]
+        for begin, end in pairwise([0, *ends]):
+            part = words[begin:end]
+            yield indent + (part if end is None else part.rstrip())
 
 
 def wrapped(text: Text, width: int) -> list[Text]:

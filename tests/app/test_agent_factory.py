@@ -3,9 +3,9 @@
 import pytest
 
 from app.application import Conversations
-from app.bootstrap import OFFLINE_MODEL, AgentFactory
+from app.bootstrap import AgentFactory
 from app.errors import NoSuchConversationError, UnreadableConversationError
-from app.settings import run_settings
+from app.settings import OFFLINE_MODEL, run_settings
 from infrastructure.errors import LeaseHeldError
 from infrastructure.jsonl.locks import Lease
 from tests.app.doubles import begin

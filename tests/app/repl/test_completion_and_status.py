@@ -12,8 +12,11 @@ from prompt_toolkit.output import DummyOutput
 
 from app.application import Conversations
 from app.repl import slash
-from app.repl.completion import PromptCompleter, is_completable
-from app.repl.status import Facts, Spent, StatusLine, parts, shortened
+from app.repl.command import is_completable
+from app.repl.completion import PromptCompleter
+from app.repl.spent import Facts, Spent
+from app.repl.status import StatusLine, parts, shortened
+from app.settings import run_settings, settings
 from domain.projections.compaction import context_tokens
 from domain.thinking import THINKING_LEVELS
 from tests import builders as b
@@ -147,8 +150,8 @@ def test_the_status_counts_instructions_and_knows_the_window_that_a_server_named
     workshop = SimpleNamespace(window_of=lambda _model: 200_000, foreseen=lambda _talk: told)
     is_known = threading.Event()
     screen = SimpleNamespace(invalidate=is_known.set, output=DummyOutput())
-    status = StatusLine(workshop)
-    status.look_at(SimpleNamespace(conversation=talk))
+    status = StatusLine(settings())
+    status.look_at(SimpleNamespace(conversation=talk), workshop)
 
     with set_app(screen):
         status()
@@ -156,6 +159,16 @@ def test_the_status_counts_instructions_and_knows_the_window_that_a_server_named
         line = status()[0][1]
     assert context_tokens(talk) < 100
     assert f"· {context_tokens(told) / 1000:.1f}k/8k tokens" in line
+
+
+def test_before_there_is_a_conversation_the_status_says_what_a_new_one_begins_with(monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "test")
+    chosen = run_settings(name="a name", model="some-model", thinking="high")
+
+    with set_app(SimpleNamespace(output=DummyOutput())):
+        [(_, line)] = StatusLine(chosen)()
+
+    assert line == "some-model · thinking high · a name"
 
 
 def test_a_narrow_window_gets_the_most_important():

@@ -13,9 +13,10 @@ from rich.console import Console
 
 from app.application import Conversations
 from app.bootstrap import AgentFactory
-from app.repl.banner import _unfinished
 from app.repl.desk import Desk
 from app.repl.loop import Repl
+from app.repl.opening import greet
+from app.repl.restored import _unfinished
 from app.repl.screen import RichScreen
 from app.settings import settings
 from domain.events import MessageAppended, NoteAppended
@@ -87,7 +88,7 @@ def desk(tmp_path):
     """Runs a REPL over a list of prompts; returns exit code, what was printed, the prompts, the logs."""
     environment = {"LEFTFOLD_STORE": str(tmp_path / "store"), "LEFTFOLD_DURABILITY": "os"}
 
-    def go(*given, then=nothing, make_agent=None, before=None, **options):
+    def go(*given, then=nothing, make_agent=None, before=None, greets=False, **options):
         console = Console(file=io.StringIO(), width=100, force_terminal=False)
         prompts = Prompts(*given, is_interactive=options.pop("is_interactive", True))
         first = options.pop("first", "")
@@ -109,7 +110,9 @@ def desk(tmp_path):
                     **options,
                 },
             )
-            code = asyncio.run(Repl(made, banner="hello \x1b", first=first).run())
+            if greets:
+                greet(made)
+            code = asyncio.run(Repl(made, first=first).run())
             ids = list(conversations.ids())
             events = [list(conversations.events_of(one)) for one in ids]
         return code, console.file.getvalue(), prompts, ids, events
@@ -126,7 +129,7 @@ def test_leaving_at_once_records_nothing(desk, word):
     code, shown, _, ids, _ = desk(*filter(None, [word]))
 
     assert code == 0
-    assert shown == "hello ␛\n\n"
+    assert shown == ""
     assert ids == []
 
 
@@ -144,9 +147,11 @@ def test_a_resumed_conversation_is_shown(desk):
         open_conversation.record(lambda conversation: conversation.append_prompt("earlier"))
         return conversations.open(open_conversation.id)
 
-    _, shown, _, _, _ = desk(before=before)
+    _, shown, _, _, _ = desk(before=before, greets=True)
 
-    assert shown.startswith("› earlier\n\nhello ␛\n\n")
+    assert shown.startswith("› earlier\n\nleftfold 0.1.0 · test-model · ")
+    assert "\nRestored 1 message (" in shown
+    assert "/help shows the commands, q leaves\n\nTo resume: " in shown
 
 
 def test_a_prompt_that_could_not_be_saved_is_offered_again(desk, tmp_path):

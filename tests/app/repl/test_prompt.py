@@ -67,22 +67,54 @@ def test_lines_that_were_typed_ahead_are_prompts_of_their_own():
     assert asyncio.run(read_both()) == ["one", "two"]
 
 
-def test_whoever_waits_for_the_first_prompt_is_told_once():
+def test_who_waits_for_the_first_prompt_is_told_once():
     told = []
 
     async def read_both():
         with create_pipe_input() as source:
-            prompts = TerminalPrompts(
-                None, source=source, output=DummyOutput(), on_shown=lambda: told.append("shown")
-            )
+            prompts = TerminalPrompts(None, source=source, output=DummyOutput())
+            prompts.once_shown(lambda: told.append("shown"))
             assert told == []
             for line in ("one", "two"):
                 source.send_text(f"{line}\r")
                 assert await asyncio.wait_for(prompts.read(), 10) == line
+            prompts.once_shown(lambda: told.append("at once"))
 
     asyncio.run(read_both())
 
-    assert told == ["shown"]
+    assert told == ["shown", "at once"]
+
+
+def test_a_prompt_can_stand_before_it_is_read_and_what_is_typed_is_not_lost():
+    async def stand():
+        with create_pipe_input() as source:
+            prompts = TerminalPrompts(None, source=source, output=DummyOutput())
+            prompts.begin(is_deaf=False)
+            source.send_text("one\rtwo\r")
+            return [await asyncio.wait_for(prompts.read(), 10) for _ in range(2)]
+
+    assert asyncio.run(stand()) == ["one", "two"]
+
+
+def test_a_deaf_prompt_takes_no_key_until_something_stands_above_it():
+    happened = []
+
+    async def stand():
+        with create_pipe_input() as source:
+            prompts = TerminalPrompts(None, source=source, output=DummyOutput())
+            shown = asyncio.Event()
+            prompts.once_shown(shown.set)
+            reading = prompts.begin(is_deaf=True)
+            reading.add_done_callback(lambda _: happened.append("read"))
+            await shown.wait()
+            source.send_text("typed\r")
+            for _ in range(20):  # whatever can happen does
+                await asyncio.sleep(0)
+            await prompts.above(lambda: happened.append("above"))
+            return await asyncio.wait_for(prompts.read(), 10)
+
+    assert asyncio.run(stand()) == "typed"
+    assert happened == ["above", "read"]
 
 
 def test_ctrl_c_clears_the_line_and_twice_leaves():
