@@ -345,15 +345,39 @@ def test_looking_at_logs_imports_nothing_slow_and_nothing_for_a_terminal(folder,
     assert len(not_ours(modules)) < 165
 
 
-def test_before_its_prompt_is_on_the_screen_the_repl_imports_nothing_slow(folder, tmp_path):
+BEHIND_THE_PROMPT = {
+    "rich.console",
+    "app.repl.loop",
+    "app.repl.desk",
+    "infrastructure.model.client",
+}
+"""What a person does not wait for who looks at a prompt."""
+
+
+def test_the_prompt_of_a_new_conversation_waits_for_nothing_that_works_behind_it(folder, tmp_path):
     found = at_the_prompt(tmp_path, "--store", str(folder), "--offline")
     modules = found["modules"]
 
     assert {"app.repl.prompt", "app.repl.status"} <= modules
-    assert modules & (SLOW | {"infrastructure.model.offline_server"}) == set()
-    assert len(not_ours(modules)) < 440
+    assert modules & (SLOW | BEHIND_THE_PROMPT) == set()
+    assert modules & {"app.bootstrap", "app.application", "domain.conversation"} == set()
+    assert len(not_ours(modules)) < 400
     assert found["threads"] == 1  # what is imported in the background begins after that
     assert found["collections"] <= 1  # of garbage: looked for among modules, there is none
+
+
+def test_the_prompt_of_an_earlier_conversation_waits_for_its_store_alone(folder, tmp_path):
+    talk_id = workload.fill(folder, 6)
+
+    found = at_the_prompt(
+        tmp_path, "--store", str(folder), "--offline", "-r", str(talk_id), "--here"
+    )
+    modules = found["modules"]
+
+    assert {"app.application", "domain.conversation"} <= modules
+    assert modules & (SLOW | BEHIND_THE_PROMPT - {"infrastructure.model.client"}) == set()
+    assert len(not_ours(modules)) < 400
+    assert found["threads"] == 1
 
 
 @pytest.mark.parametrize("name", COMMANDS)

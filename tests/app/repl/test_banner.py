@@ -5,7 +5,7 @@ import pytest
 from app.application import Conversations
 from app.bootstrap import AgentFactory
 from app.damage import QUICK, report
-from app.repl.banner import about
+from app.repl.restored import about
 from app.settings import run_settings
 from tests.app.test_outputs import begin, hurt
 

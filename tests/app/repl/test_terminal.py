@@ -67,7 +67,7 @@ def test_a_conversation_and_its_resumption(here, home):
     assert re.search(r"To resume: leftfold -r [0-9a-f-]{36}", shown)
 
     terminal = Terminal(here, "-c")
-    assert "Restored 4 messages" in terminal.waits(PROMPT)
+    terminal.waits("Restored 4 messages", PROMPT)
     terminal.child.send("刚才我让你做什么了\r")
     terminal.waits("从我收到的消息来看", "列出当前目录的文件")
     terminal.waits(PROMPT)
