@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from domain.events import TurnError
     from domain.messages import JsonObject, ToolUseBlock
+    from domain.request import Request
 
 
 Purpose: TypeAlias = Literal["answer", "summary"]
@@ -19,8 +20,8 @@ Purpose: TypeAlias = Literal["answer", "summary"]
 class Model(Protocol):
     """Something that answers requests of the Messages API."""
 
-    def stream(self, request: JsonObject) -> AsyncIterator[JsonObject]:
-        """Send *request* and yield the raw stream events of the answer.
+    def stream(self, request: Request) -> AsyncIterator[JsonObject]:
+        """Send *request*, byte for byte, and yield the raw stream events of the answer.
 
         Raises:
             ModelError: there is no answer, or it broke off.

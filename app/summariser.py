@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from app.i18n import _
 from domain.answer import Answer
-from domain.canonical import digest
 from domain.events import SummaryRequests, SummaryStep
 from domain.limits import Room
 from domain.projections.compaction import context_tokens, estimate
 from domain.projections.context import PROJECTION
-from domain.projections.summaries import summary_requests, whole_request
+from domain.projections.parts import text_block
+from domain.projections.summaries import question, summary_requests, whole_request
 from domain.projections.usage import added
 from domain.text import shortened, valid
 from infrastructure.errors import ModelError
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from domain.events import Version
     from domain.messages import JsonObject
     from domain.projections.summaries import Subject
+    from domain.request import Request
 
 MAX_REFUSALS = 6
 """How often limits are learned from refusals of one summary."""
@@ -84,9 +85,9 @@ class Summariser:
         self, conversation: Conversation, leaf: Version, subject: Subject, focus: str
     ) -> bool:
         window = self._window()
-        body = whole_request(conversation, leaf, subject, window=window, focus=focus)
-        question = estimate(body["messages"][-1]["content"][-1])
-        return context_tokens(conversation) + question + int(body["max_tokens"]) <= window
+        request = whole_request(conversation, leaf, subject, window=window, focus=focus)
+        asked = estimate(*text_block(question(subject, focus)))
+        return context_tokens(conversation) + asked + request.max_tokens <= window
 
     async def _drive(
         self,
@@ -111,7 +112,7 @@ class Summariser:
                 past, turn = end.value
                 break
             answer = await self._ask(request)
-            steps.append(SummaryStep(digest(request), answer))
+            steps.append(SummaryStep(request.digest(), answer))
         if steps:
             steps[-1] = SummaryStep(steps[-1].digest)  # no request holds the last answer
         asked = SummaryRequests(
@@ -125,7 +126,7 @@ class Summariser:
         )
         return past, turn, asked
 
-    async def _ask(self, request: JsonObject) -> str:
+    async def _ask(self, request: Request) -> str:
         """Return the summary that the model writes; refuse one that is cut off, empty or a call.
 
         Of one that is far longer than it was to be, which no later request would have room for,

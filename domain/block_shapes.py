@@ -6,6 +6,7 @@ own without an id. Unknown keys and unknown types stay as they came: a newer API
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from domain.canonical import canonical
@@ -22,6 +23,12 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }  # fmt: skip
 _REQUIRED = {"_tool_use": ("id", "name", "input"), "_tool_result": ("tool_use_id", "content")}
 """The fields of calls, and of their results, that a server makes and answers itself."""
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+
+
+def is_name(name: str) -> bool:
+    """Whether the API takes *name* for a tool, or for the id of a call."""
+    return _NAME.fullmatch(name) is not None
 
 
 def in_shape(raw: JsonObject) -> JsonObject:

@@ -6,6 +6,7 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import both_ways
 from tests.levels import LEVEL, examples
 
 # `nohup make test` ignores SIGHUP, and `make test &` in a script SIGINT. What we start would inherit
@@ -47,6 +48,14 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def contexts():
+    """Make each context both ways, until a test that counts what is decoded says `undo`."""
+    with pytest.MonkeyPatch.context() as patches:
+        both_ways.compare(patches)
+        yield patches
 
 
 @pytest.fixture(params=["infrastructure.jsonl", "eventsourcing.popo", "eventsourcing.sqlite"])

@@ -22,9 +22,10 @@ BEGIN, END = "<!-- written by python -m tests.json_docs -->", "<!-- end -->"
 
 
 class RequestBody(outputs.Output, frozen=True):
-    """The body of a request of the Messages API, as canonical JSON (keys sorted, nothing escaped).
+    """The body of a request of the Messages API, just as it is sent: its digest is over these bytes.
 
-    `system`, `tools`, `thinking` and others stand in it as well, where they are sent.
+    Of a request that an older version sent, it is canonical JSON (keys sorted, nothing escaped), as
+    its digest is. `system`, `tools`, `thinking` and others stand in it as well, where they are sent.
     """
 
     model: str

@@ -35,6 +35,7 @@ OWN = {"blank", "fold", "replay", "restored", "snapshot", "start", "when"}
 
 PROJECTIONS = (
     transcript.transcript, transcript.recent, outline.outline, context.context,
+    context.request_of,
     usage.usage_of, usage.by_model, usage.own_entries, usage.total, catalogue.row,
 )  # fmt: skip
 

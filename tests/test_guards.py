@@ -19,7 +19,9 @@ import pytest
 from app.application import Conversations
 from app.cli import COMMANDS
 from domain import events
-from domain.projections.context import context
+from domain.projections.context import context, request_of
+from domain.projections.message_builder import MessageBuilder
+from domain.projections.requests import Requests
 from infrastructure import event_store
 from infrastructure.jsonl import disk, line
 from infrastructure.jsonl.reader import Reader
@@ -69,8 +71,9 @@ def counting(counted, name, function):
 
 
 @pytest.fixture
-def bodies(monkeypatch):
+def bodies(monkeypatch, contexts):
     """Count the messages whose body is decoded."""
+    contexts.undo()  # the other way to make a context decodes them
     counted = Counter()
 
     def decoded(raw):
@@ -176,7 +179,7 @@ def test_opening_after_a_compaction_reads_the_same_however_long_the_history_is(
         talk = app.get(talk_id)
         context(talk, talk.leaf)
 
-        assert bodies["decoded"] <= 50 + 10 + 1
+        assert bodies["decoded"] <= 1
         read.append(calls["bytes read"])
 
     assert max(read) <= 1024 * KILOBYTE
@@ -204,22 +207,40 @@ def test_showing_the_end_decodes_what_is_shown(app, folder, bodies):
     assert len(shown) == bodies["decoded"] == 20
 
 
-def test_a_context_decodes_each_body_once(app, folder, bodies):
+def test_a_request_of_plain_messages_decodes_none_of_them(app, folder, bodies):
     talk = app.get(workload.fill(folder, 300))
     bodies.clear()
 
-    context(talk, talk.leaf)
+    request = request_of(talk, talk.leaf)
 
-    assert bodies["decoded"] <= 300 + 1  # and the definitions of the tools
+    assert bodies["decoded"] <= 1  # the definitions of the tools
+    assert len(request.content["messages"]) == 201  # prompt and result are one message
 
 
-def test_after_a_compaction_the_context_decodes_only_what_was_kept(app, folder, bodies):
+def test_a_request_looks_at_no_message_of_the_one_before(app, folder, monkeypatch, contexts):
+    contexts.undo()  # the other way to make a context looks at them too
+    talk = app.get(workload.fill(folder, 300))
+    requests = Requests(talk)
+    requests.request(talk.leaf)
+    looked = []
+    add = MessageBuilder.add
+    monkeypatch.setattr(
+        MessageBuilder, "add", lambda self, entry: (looked.append(entry), add(self, entry))
+    )
+    workload.append(talk, 300)
+    workload.append(talk, 301)
+
+    assert requests.request(talk.leaf)[0] == request_of(talk, talk.leaf)
+    assert len(looked) == 2 + 302
+
+
+def test_after_a_compaction_the_context_decodes_none_of_what_was_kept(app, folder, bodies):
     talk = app.get(workload.fill(folder, 900, compact_at=890, kept=50))
     bodies.clear()
 
     context(talk, talk.leaf)
 
-    assert bodies["decoded"] <= 50 + 10 + 1
+    assert bodies["decoded"] <= 1
 
 
 def test_the_end_and_the_middle_of_a_log_are_read_without_the_rest(app, folder, calls):

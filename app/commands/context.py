@@ -14,15 +14,15 @@ from app.requests import request_for, summary_requests_for
 from app.settings import settings
 from app.terminal import is_looked_at
 from app.view.plain import complain, plain
-from domain.canonical import canonical, digest
+from domain.request import in_form
 
 if TYPE_CHECKING:
-    from domain.messages import JsonObject
+    from app.requests import Rebuilt
 
 
 @click.command("context")
 @click.argument("reference", metavar="ID[@ENTRY]")
-@click.option("--json", "as_json", is_flag=True, help="Canonical JSON, on one line.")
+@click.option("--json", "as_json", is_flag=True, help="The bytes that are sent, on one line.")
 @click.pass_obj
 def command(store: str | None, *, reference: str, as_json: bool) -> None:
     """Print the request body that the model gets: for the next prompt, or behind an answer."""
@@ -38,16 +38,16 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
             requests = [request_for(conversations, conversation, version)]
         say_damage(conversations, conversation_id)
     for request in requests:
-        _print(request.body, as_json=as_json)
-    if any(request.recorded_digest not in (None, digest(request.body)) for request in requests):
+        _print(request, as_json=as_json)
+    if not all(request.is_as_sent for request in requests):
         complain(_("this is NOT the request that was sent: its digest differs"))
         raise SystemExit(1)
 
 
-def _print(body: JsonObject, *, as_json: bool) -> None:
+def _print(rebuilt: Rebuilt, *, as_json: bool) -> None:
     if not as_json:
-        click.echo(plain(json.dumps(body, ensure_ascii=False, indent=2)))
+        click.echo(plain(json.dumps(rebuilt.request.content, ensure_ascii=False, indent=2)))
         return
-    line = canonical(body)
+    line = in_form(rebuilt.form, rebuilt.request.body)
     # Byte for byte for programs; a person's terminal gets no control characters.
     click.echo(plain(line.decode()) if is_looked_at() else line)

@@ -8,17 +8,20 @@ from. It is pure and deterministic, and on one branch each request extends the o
 by block, so that prompt caches hold.
 
 Four passes, in this order: `live_entries` (which entries), `parts` (what each says),
-`message_builder` (calls, results, roles), and `request_body`, the body around the messages. `media`
-says which images and documents fit.
+`message_builder` (calls, results, roles), and `request_fields`, what is around the messages.
+`plain` says which messages go past all that, as they stand in the log, and `media` which images
+and documents fit.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from domain.block_shapes import is_name
 from domain.events import Compacted, Entry
 from domain.projections.message_builder import MessageBuilder
-from domain.projections.parts import THINKING, is_name, without_breakpoint
+from domain.projections.parts import without_breakpoint
+from domain.request import Request
 from domain.thinking import thinking_parameters
 
 if TYPE_CHECKING:
@@ -41,9 +44,18 @@ def context(conversation: Conversation, leaf: Version | None) -> JsonObject:
     Raises:
         UnknownEntryError: *leaf* is not an entry.
     """
+    return request_of(conversation, leaf).content
+
+
+def request_of(conversation: Conversation, leaf: Version | None) -> Request:
+    """Return the request for the path to *leaf* as it is sent, with the facts as they are now.
+
+    Raises:
+        UnknownEntryError: *leaf* is not an entry.
+    """
     builder = build_messages(conversation, live_entries(conversation, leaf))
-    messages = [*builder.messages, builder.last_message()]
-    return request_body(conversation, messages, may_think=may_think(messages))
+    fields = request_fields(conversation, may_think=builder.may_think)
+    return Request.of(fields, [*builder.messages, builder.last_message()])
 
 
 def build_messages(conversation: Conversation, entries: Sequence[Entry]) -> MessageBuilder:
@@ -59,39 +71,28 @@ def build_messages(conversation: Conversation, entries: Sequence[Entry]) -> Mess
     return builder
 
 
-def request_body(
-    conversation: Conversation, messages: list[JsonObject], *, may_think: bool
-) -> JsonObject:
-    """Return the body around *messages*; *may_think* as `may_think` says of them."""
+def request_fields(conversation: Conversation, *, may_think: bool) -> JsonObject:
+    """Return all of the body but its messages; *may_think* as their `MessageBuilder` says."""
     model = (conversation.model or "").strip() and conversation.model
     max_tokens = conversation.known_limits.answer(conversation.max_tokens or _DEFAULT_MAX_TOKENS)
-    body: JsonObject = {
+    fields: JsonObject = {
         "model": model or _UNKNOWN_MODEL,
         "max_tokens": max_tokens,
-        "messages": messages,
         "stream": True,
     }
     instructions = conversation.instructions
     if instructions is not None:
         if instructions.system.strip():
-            body["system"] = instructions.system
+            fields["system"] = instructions.system
         tools = _tools(instructions.tool_definitions)
         if tools:
-            body["tools"] = tools
+            fields["tools"] = tools
     if conversation.caching:
-        body["cache_control"] = {"type": "ephemeral"}
-    thinking = thinking_parameters(body["model"], conversation.thinking_level, max_tokens)
+        fields["cache_control"] = {"type": "ephemeral"}
+    thinking = thinking_parameters(fields["model"], conversation.thinking_level, max_tokens)
     if may_think or "budget_tokens" not in thinking.get("thinking", {}):
-        body |= thinking
-    return body
-
-
-def may_think(messages: Sequence[JsonObject]) -> bool:
-    """Whether a model that thinks by budget may: not in a tool loop that it began without."""
-    results = messages[-1]["content"][0].get("type") == "tool_result"
-    if not results or len(messages) == 1:
-        return True
-    return messages[-2]["content"][0].get("type") in THINKING
+        fields |= thinking
+    return fields
 
 
 def _tools(definitions: Sequence[JsonObject]) -> list[JsonObject]:

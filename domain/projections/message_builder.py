@@ -1,16 +1,24 @@
-"""Calls, results and roles: lays out what entries say as the messages of a request."""
+"""Calls, results and roles: lays out what entries say as the messages of a request, as JSON.
+
+A plain message is passed on as it stands in the log. What any other says is decoded, put into the
+shape that the API takes, and encoded.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
+from domain.block_shapes import is_name
 from domain.calls import calls_of
+from domain.events import MessageAppended
 from domain.projections.media import Media, Plan
-from domain.projections.parts import Parts, call_block, text_block
+from domain.projections.parts import THINKING, Parts, call_block, text_block
+from domain.projections.plain import Answer, Result, UserMessage, inside
 
 if TYPE_CHECKING:
-    from domain.calls import Call
     from domain.conversation import Conversation
     from domain.events import Entry, Version
     from domain.messages import JsonObject
@@ -19,13 +27,14 @@ if TYPE_CHECKING:
 LOST = "(A message is missing here: this part of the conversation was lost.)"
 CONTINUE = "(Continue.)"
 
-_VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_encode = msgspec.json.encode
 
 
 class _Asked(NamedTuple):
-    """A call of the newest answer, and the id that it has in the request."""
+    """A call of the newest answer: its id in the log, why it cannot run, its id in the request."""
 
-    call: Call
+    id: str | None
+    fault: str | None
     sent_as: str
 
 
@@ -33,13 +42,13 @@ class MessageBuilder:
     """Lays entries out as messages: alternating roles, every call answered once, in call order.
 
     Attributes:
-        messages: The messages that are whole: whatever is added, they stay as they are.
+        messages: The messages that are whole, each as JSON: whatever is added, they stay.
         presumed: Calls among them without a result: id, version of the entry, what is known.
         media: The images and documents among them, and by which plan they have to be placed.
     """
 
     def __init__(self, conversation: Conversation, plan: Plan = Plan()) -> None:  # noqa: B008 - frozen
-        self.messages: list[JsonObject] = []
+        self.messages: list[bytes] = []
         self.presumed: list[tuple[str, Version, str]] = []
         self.media = Media(plan)
         self._conversation = conversation
@@ -47,72 +56,102 @@ class MessageBuilder:
         self._used_ids: set[str] = set()
         self._calls: list[_Asked] = []
         self._asked_at: Version = 0
-        self._results: dict[str, JsonObject] = {}
-        self._said: list[JsonObject] = []
+        self._thinks_first = False
+        self._results: dict[str, bytes] = {}
+        self._said: list[bytes] = []
+
+    @property
+    def may_think(self) -> bool:
+        """Whether a model that thinks by budget may: not in a tool loop that it began without."""
+        return not self._calls or self._thinks_first
 
     def add(self, entry: Entry) -> None:
         """Add what *entry*, the next one of the path, says."""
+        if isinstance(entry, MessageAppended) and self._pass_on(entry):
+            return
         for part in self._parts.of(entry):
             self._add(part)
 
-    def last_message(self, *, otherwise: str = CONTINUE) -> JsonObject:
-        """Return the message with which the user's turn would end now; nothing changes."""
-        content = [self._answer(asked) for asked in self._calls]
-        content += self._said or ([] if content else text_block(otherwise))
-        return {"role": "user", "content": content}
+    def last_message(self, *, otherwise: str = CONTINUE, question: str = "") -> bytes:
+        """Return the message with which the user's turn would end now; nothing changes.
+
+        It ends with a *question*, if there is one; if it says nothing, it says *otherwise*.
+        """
+        content = [self._answer(asked) for asked in self._calls] + self._said
+        if question or not content:
+            content += map(_encode, text_block(question or otherwise))
+        return b'{"role":"user","content":[%b]}' % b",".join(content)
+
+    # -- as it stands in the log ---------------------------------------------------------------
+
+    def _pass_on(self, entry: MessageAppended) -> bool:
+        """Add the message of *entry* just as it is; False if it has to be changed."""
+        match self._parts.plain(entry):
+            case UserMessage(content=[Result(tool_use_id=call_id)]):
+                return self._pass_on_result(call_id, inside(entry.message))
+            case UserMessage():
+                self._said.append(inside(entry.message))
+                return True
+            case Answer() as answer:
+                return self._pass_on_answer(entry, answer)
+            case _:
+                return False
+
+    def _pass_on_result(self, call_id: str, result: bytes) -> bool:
+        asked = self._asked(call_id)
+        if asked is None:
+            return True  # it answers no call: no request has it
+        if asked.sent_as != call_id:
+            return False
+        self._results.setdefault(call_id, result)
+        return True
+
+    def _pass_on_answer(self, entry: MessageAppended, answer: Answer) -> bool:
+        ids = answer.call_ids
+        if len(set(ids)) < len(ids) or not self._used_ids.isdisjoint(ids):
+            return False
+        self._used_ids.update(ids)
+        self._end_user_message()
+        self._begin_answer(entry.originator_version, [_Asked(each, None, each) for each in ids])
+        self._thinks_first = answer.thinks_first
+        self.messages.append(entry.message)
+        return True
+
+    # -- decoded, changed and encoded ----------------------------------------------------------
 
     def _add(self, part: Part) -> None:
         if part.role == "assistant":
             if part.blocks:
                 # Between two answers in a row, the request of the second had this user message.
                 self._end_user_message(otherwise=LOST if part.follows_loss else CONTINUE)
-                self._begin_assistant_message(part)
+                self._add_answer(part)
             return
-        awaited = {asked.call.id for asked in self._calls}
         for raw in part.blocks:
             if raw.get("type") != "tool_result":
-                self._said.append(raw)
-            elif raw["tool_use_id"] in awaited:
-                self._results.setdefault(raw["tool_use_id"], raw)
+                self._said.append(_encode(raw))
+            elif asked := self._asked(raw["tool_use_id"]):
+                is_error = raw.get("is_error") is True
+                result = _result(asked.sent_as, raw["content"], is_error=is_error)
+                self._results.setdefault(raw["tool_use_id"], result)
 
-    def _begin_assistant_message(self, part: Part) -> None:
-        self._results, self._asked_at = {}, part.version
-        calls = calls_of(part.blocks)
-        self._calls = [_Asked(call, self._unique_id(call.raw.get("id"))) for call in calls]
-        ids = iter(self._calls)
+    def _add_answer(self, part: Part) -> None:
+        calls = [
+            _Asked(call.id, call.fault, self._unique_id(call.raw.get("id")))
+            for call in calls_of(part.blocks)
+        ]
+        self._begin_answer(part.version, calls)
+        self._thinks_first = part.blocks[0]["type"] in THINKING
+        ids = iter(calls)
         content = [
             raw if raw.get("type") != "tool_use" else call_block(raw, next(ids).sent_as)
             for raw in part.blocks
         ]
-        self.messages.append({"role": "assistant", "content": content})
-
-    def _end_user_message(self, *, otherwise: str) -> None:
-        self.messages.append(self.last_message(otherwise=otherwise))
-        for call, _ in self._calls:
-            if call.id is not None and call.fault is None and call.id not in self._results:
-                known = self._conversation.outcome_of(call.id, asked_at=self._asked_at)
-                self.presumed.append((call.id, self._asked_at, known))
-        self._calls, self._said = [], []
-
-    def _answer(self, asked: _Asked) -> JsonObject:
-        call = asked.call
-        result = self._results.get(call.id) if call.id is not None else None
-        if result is None:
-            text = call.fault or self._conversation.outcome_of(
-                call.id or "", asked_at=self._asked_at
-            )
-            result = {"content": text, "is_error": True}
-        answer: JsonObject = {
-            "type": "tool_result",
-            "tool_use_id": asked.sent_as,
-            "content": result["content"],
-        }
-        return answer | {"is_error": True} if result.get("is_error") is True else answer
+        self.messages.append(_encode({"role": "assistant", "content": content}))
 
     def _unique_id(self, tool_use_id: object) -> str:
         """Return a valid id that no other call of the request has; a good one stays (case L1)."""
         base = tool_use_id if isinstance(tool_use_id, str) else ""
-        if _VALID_ID.fullmatch(base) is None:
+        if not is_name(base):
             base = re.sub(r"[^a-zA-Z0-9_-]", "_", base)[:100] or "call"
         unique, count = base, 1
         while unique in self._used_ids:
@@ -120,3 +159,34 @@ class MessageBuilder:
             unique = f"{base[:100]}_{count}"
         self._used_ids.add(unique)
         return unique
+
+    # -- calls and their results ---------------------------------------------------------------
+
+    def _begin_answer(self, version: Version, calls: list[_Asked]) -> None:
+        self._calls, self._results, self._asked_at = calls, {}, version
+
+    def _end_user_message(self, *, otherwise: str = CONTINUE) -> None:
+        self.messages.append(self.last_message(otherwise=otherwise))
+        for call_id, fault, _ in self._calls:
+            if call_id is not None and fault is None and call_id not in self._results:
+                self.presumed.append((call_id, self._asked_at, self._outcome_of(call_id)))
+        self._calls, self._said = [], []
+
+    def _asked(self, call_id: str) -> _Asked | None:
+        """Return the call of the newest answer that a result names, if there is one."""
+        return next((asked for asked in self._calls if asked.id == call_id), None)
+
+    def _answer(self, asked: _Asked) -> bytes:
+        result = self._results.get(asked.id) if asked.id is not None else None
+        if result is not None:
+            return result
+        text = asked.fault or self._outcome_of(asked.id or "")
+        return _result(asked.sent_as, text, is_error=True)
+
+    def _outcome_of(self, call_id: str) -> str:
+        return self._conversation.outcome_of(call_id, asked_at=self._asked_at)
+
+
+def _result(call_id: str, content: Any, *, is_error: bool) -> bytes:
+    block: JsonObject = {"type": "tool_result", "tool_use_id": call_id, "content": content}
+    return _encode(block | {"is_error": True} if is_error else block)

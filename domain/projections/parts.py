@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from domain.block_shapes import in_shape, misshapen, of_call
+from domain.block_shapes import in_shape, is_name, misshapen, of_call
 from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
+from domain.projections.plain import Answer, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from domain.events import Version
     from domain.messages import JsonObject
     from domain.projections.media import Media
+    from domain.projections.plain import PlainMessage
 
 INTERRUPTED = "(Your previous answer was interrupted before it was finished.)"
 NO_OUTPUT = "(no output)"
@@ -48,6 +50,19 @@ class Parts:
             if model == (conversation.model or "") and kind not in NEVER_WITHHELD:
                 self._withheld.setdefault(version, []).append(kind)
 
+    def plain(self, entry: Entry) -> PlainMessage | None:
+        """Return the structure of what *entry* says if it is sent as it stands in the log."""
+        if not isinstance(entry, MessageAppended) or entry.stop_reason in _CUT_SHORT:
+            return None
+        if entry.originator_version in self._withheld:
+            return None
+        message = plain(entry.message)
+        if isinstance(message, Answer) and (
+            self._follows_loss(entry) or (message.thinks and not self._is_of_model(entry))
+        ):
+            return None
+        return message
+
     def of(self, entry: Entry) -> list[Part]:
         """Return what *entry* says: one part, two, or none."""
         version = entry.originator_version
@@ -66,7 +81,7 @@ class Parts:
                 return []
 
     def _message_parts(self, entry: MessageAppended) -> list[Part]:
-        version, conversation = entry.originator_version, self._conversation
+        version = entry.originator_version
         role, blocks, is_readable = entry.content
         if not is_readable:
             return []
@@ -75,7 +90,7 @@ class Parts:
         if role == "user":
             said = [block for raw in blocks if (block := self._of_user(raw, withheld))]
             return [Part("user", said, version)]
-        same_model = entry.model is not None and entry.model == conversation.model
+        same_model = self._is_of_model(entry)
         left_out = misshapen(blocks)
         said = [
             block
@@ -85,11 +100,21 @@ class Parts:
         ]
         while said and said[-1]["type"] in THINKING:
             said.pop()  # the API refuses a message that ends in thinking
-        lost = not conversation.is_orderly and conversation.parent_of(version) != entry.parent
-        parts = [Part("assistant", said, version, lost)]
+        parts = [Part("assistant", said, version, self._follows_loss(entry))]
         if entry.stop_reason in _CUT_SHORT:
             parts.append(Part("user", text_block(INTERRUPTED), version))
         return parts
+
+    def _is_of_model(self, entry: MessageAppended) -> bool:
+        """Whether today's model said this."""
+        return entry.model is not None and entry.model == self._conversation.model
+
+    def _follows_loss(self, entry: Entry) -> bool:
+        """Whether what came right before *entry* is missing in the log."""
+        conversation = self._conversation
+        if conversation.is_orderly:
+            return False
+        return conversation.parent_of(entry.originator_version) != entry.parent
 
     def _of_user(self, raw: JsonObject, withheld: Sequence[str]) -> JsonObject | None:
         """Return *raw* as the API takes it from a user; None for what it would refuse."""
@@ -157,11 +182,6 @@ def call_block(raw: JsonObject, sent_as: str) -> JsonObject:
         name = name if isinstance(name, str) else ""
         call = call | {"name": re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:128] or "unnamed"}
     return call if isinstance(raw.get("input"), dict) else call | {"input": {}}
-
-
-def is_name(name: str) -> bool:
-    """Whether the API takes *name* for a tool."""
-    return re.fullmatch(r"[a-zA-Z0-9_-]{1,128}", name) is not None
 
 
 def _is_text(value: Any) -> bool:

@@ -9,8 +9,9 @@ import msgspec
 
 from domain.conversation import Conversation
 from domain.events import BranchSummarized, Compacted, MessageAppended
-from domain.projections.digests import Digests
+from domain.projections.requests import Requests
 from domain.projections.summaries import digests_of
+from domain.request import CANONICAL_FORM, FORM, form_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,12 +53,13 @@ def proofs(events: Sequence[Event]) -> Iterator[Proof]:
     if not events:
         return
     conversation = Conversation.blank(events[0].originator_id, events[0].timestamp)
-    digests = Digests(conversation)
+    requests = {form: Requests(conversation, form) for form in (FORM, CANONICAL_FORM)}
     for event in events:
         conversation.fold(event)
         for answer in answers.pop(event.originator_version, ()):
             if isinstance(answer, MessageAppended):
-                computed: list[str | None] = [digests.of(conversation.leaf)]
+                of_form = requests[form_of(str(answer.request_digest))]
+                computed: list[str | None] = [of_form.digest(conversation.leaf)]
             else:
                 computed = digests_of(conversation, answer)
             yield from map(Proof, repeat(answer), _recorded(answer), computed)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from domain import tree
-from domain.canonical import digest
 from domain.errors import UnknownEntryError
 from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
 from domain.limits import Room
-from domain.messages import result_text
+from domain.messages import result_text, user_message
 from domain.projections.compaction import Cut, cut_at, written_by_model
-from domain.projections.context import build_messages, live_entries, may_think, request_body
+from domain.projections.context import build_messages, live_entries, request_fields
+from domain.request import Request, form_of
 from domain.text import shortened
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from domain.conversation import Conversation
     from domain.events import SummaryRequests, Version
-    from domain.messages import Json, JsonObject
+    from domain.messages import Json
 
 _LONGEST_RESULT = 2_000
 _WORDS_AROUND = 700
@@ -87,7 +87,7 @@ def summary_requests(
     window: int,
     focus: str = "",
     is_whole: bool = False,
-) -> Generator[JsonObject, str, tuple[str, str]]:
+) -> Generator[Request, str, tuple[str, str]]:
     """Yield the requests for a summary of *subject*; return those of the past and of the turn.
 
     Each fits a *window* of so many tokens. Send in the answer to one to get the next.
@@ -104,22 +104,23 @@ def summary_requests(
 
 def whole_request(
     conversation: Conversation, leaf: Version, subject: Subject, *, window: int, focus: str = ""
-) -> JsonObject:
+) -> Request:
     """Return the conversation's own request for the path to *leaf*, with a question at its end."""
-    part = f" from the words “{subject.since}” on" if subject.since else ""
-    question = "\n\n".join([_QUESTION.format(part=part), _HEADINGS, *_focus(focus)])
     builder = build_messages(conversation, live_entries(conversation, leaf))
-    last = builder.last_message(otherwise=question)
-    if last["content"][-1].get("text") != question:
-        last["content"] = [*last["content"], {"type": "text", "text": question}]
-    messages = [*builder.messages, last]
-    body = request_body(conversation, messages, may_think=may_think(messages))
-    if "budget_tokens" not in body.get("thinking", {}):
-        body["max_tokens"] = min(body["max_tokens"], Room.of(window).summary)
-    return body
+    fields = request_fields(conversation, may_think=builder.may_think)
+    if "budget_tokens" not in fields.get("thinking", {}):
+        fields["max_tokens"] = min(fields["max_tokens"], Room.of(window).summary)
+    last = builder.last_message(question=question(subject, focus))
+    return Request.of(fields, [*builder.messages, last])
 
 
-def rebuilt(conversation: Conversation, event: Compacted | BranchSummarized) -> list[JsonObject]:
+def question(subject: Subject, focus: str) -> str:
+    """Return what is asked at the end of a conversation's own request."""
+    part = f" from the words “{subject.since}” on" if subject.since else ""
+    return "\n\n".join([_QUESTION.format(part=part), _HEADINGS, *_focus(focus)])
+
+
+def rebuilt(conversation: Conversation, event: Compacted | BranchSummarized) -> list[Request]:
     """Return the requests behind the summary *event*, as recorded; nothing, if that is not known.
 
     *conversation* is as it was when they were made.
@@ -153,9 +154,12 @@ def digests_of(conversation: Conversation, event: Compacted | BranchSummarized) 
     """Return the digest of each request behind *event*; None for one that cannot be rebuilt."""
     steps = event.asked.steps if event.asked else ()
     try:
-        found: list[str | None] = [digest(body) for body in rebuilt(conversation, event)]
+        requests = rebuilt(conversation, event)
     except UnknownEntryError:
-        found = []
+        requests = []
+    found: list[str | None] = [
+        request.digest(form_of(step.digest)) for request, step in zip(requests, steps, strict=False)
+    ]
     return found + [None] * (len(steps) - len(found))
 
 
@@ -182,7 +186,7 @@ class _PieceRequests(NamedTuple):
 
     def tell(
         self, entries: Sequence[Entry], previous: str, *, is_turn: bool = False
-    ) -> Generator[JsonObject, str, str]:
+    ) -> Generator[Request, str, str]:
         """Yield a request for each piece of *entries*; return the last answer, or *previous*."""
         # Beside the piece there are the previous summary, the words around both, and the answer.
         room = self.room.limit - 2 * self.room.summary - _WORDS_AROUND
@@ -190,13 +194,15 @@ class _PieceRequests(NamedTuple):
             previous = shortened(previous, self.room.longest_summary)
         for piece in _pieces(entries, room):
             text = self._text(piece, previous, is_turn=is_turn)
-            answer = yield {
-                "model": self.model,
-                "max_tokens": self.max_tokens,
-                "system": _SYSTEM,
-                "messages": [{"role": "user", "content": [{"type": "text", "text": text}]}],
-                "stream": True,
-            }
+            answer = yield Request.of(
+                {
+                    "model": self.model,
+                    "max_tokens": self.max_tokens,
+                    "system": _SYSTEM,
+                    "stream": True,
+                },
+                [msgspec.json.encode(user_message(text))],
+            )
             previous = answer or previous
         return previous
 

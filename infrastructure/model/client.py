@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 
     from anthropic import AsyncAnthropic
 
+    from domain.request import Request
+
+_AS_CREATE: Any = {
+    "headers": {"content-type": "application/json"},
+    "span_name": "anthropic.messages.create",
+    "span_route": "/v1/messages",
+}
+"""What `messages.create` says of a request. It would decode the body, walk it, and encode it."""
+
 
 def preload() -> None:
     """Import what is slow in the background, so that the first request does not wait for it."""
@@ -50,7 +59,7 @@ class AnthropicModel:
         self._idle_limit = idle_limit
         self._client: AsyncAnthropic | None = None
 
-    async def stream(self, request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    async def stream(self, request: Request) -> AsyncIterator[dict[str, Any]]:
         """Send *request*, byte for byte as it is, and yield the raw stream events of the answer.
 
         What fails for a moment only (no connection, overload, too many requests, silence) is sent
@@ -85,7 +94,7 @@ class AnthropicModel:
 
     async def _answer(
         self,
-        request: dict[str, Any],
+        request: Request,
         patience: Patience,
         anthropic: Any,
         httpx2: Any,
@@ -95,9 +104,16 @@ class AnthropicModel:
         try:
             if self._client is None:
                 self._client = self._connect(anthropic, httpx2, connection)
-            create = self._client.messages.create
-            async with await patience.wait_for(create(**request)) as stream:
-                limit = request.get("max_tokens")
+            sent = self._client.post(
+                "/v1/messages",
+                cast_to=anthropic.types.Message,
+                content=request.body,
+                options=_AS_CREATE,
+                stream=True,
+                stream_cls=anthropic.AsyncStream[anthropic.types.RawMessageStreamEvent],
+            )
+            async with await patience.wait_for(sent) as stream:
+                limit = request.max_tokens
                 async for event in events_of(stream.response, patience, asked_for=limit):
                     yield event
         except ModelError:
@@ -105,7 +121,7 @@ class AnthropicModel:
         except anthropic.CredentialsError as error:  # a file that it reads when it needs it
             raise connection.unusable_credentials(error) from error
         except Exception as error:  # the SDK and its transport raise what they like
-            raise sdk_failure(error, anthropic, httpx2, request) from error
+            raise sdk_failure(error, anthropic, httpx2, asked_for=request.max_tokens) from error
 
     def _connect(self, anthropic: Any, httpx2: Any, connection: Any) -> AsyncAnthropic:
         # The SDK would retry in silence: nobody could see why nothing happens, nor stop it.

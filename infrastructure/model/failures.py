@@ -167,14 +167,14 @@ def _message(body: Any) -> str:
             return ""
 
 
-def sdk_failure(error: Any, anthropic: Any, httpx2: Any, request: dict[str, Any]) -> ModelError:
+def sdk_failure(error: Any, anthropic: Any, httpx2: Any, *, asked_for: int) -> ModelError:
     """Return what *error*, any that the SDK or its transport raised, means for a person."""
     if isinstance(error, anthropic.APIStatusError):
         return refusal(
             error.body,
             status=error.status_code,
             headers=error.response.headers,
-            asked_for=request.get("max_tokens"),
+            asked_for=asked_for,
         )
     cause = error.__cause__ if isinstance(error, anthropic.APIConnectionError) else error
     kind = type(cause or error).__name__
@@ -199,8 +199,7 @@ def sdk_failure(error: Any, anthropic: Any, httpx2: Any, request: dict[str, Any]
         if isinstance(error, httpx2.DecodingError):
             what, advice = _UNDECODABLE
         return ModelError(f"{what} ({text})", advice=advice, kind=kind, is_passing=True)
-    # No credentials (a TypeError), a request that cannot be encoded (case Z5), an error that cannot
-    # be decoded.
+    # No credentials (a TypeError), or an error that cannot be decoded.
     return ModelError(f"the request failed ({text})", kind=kind)
 
 

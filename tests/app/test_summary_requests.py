@@ -10,7 +10,6 @@ from app.application import Conversations
 from app.cli import leftfold
 from app.requests import summary_requests_for
 from app.verification import verify
-from domain.canonical import canonical
 from domain.events import BranchSummarized, Compacted, LimitsLearned
 from domain.projections.compaction import context_tokens
 from domain.projections.proofs import proofs
@@ -69,7 +68,7 @@ def summary_of(desk):
 
 def shown(conversations, desk):
     entry = summary_of(desk).originator_version
-    return [r.body for r in summary_requests_for(conversations, desk.talk, entry)]
+    return [r.request.body for r in summary_requests_for(conversations, desk.talk, entry)]
 
 
 def test_a_summary_shares_the_prefix_of_the_conversation_where_it_fits(desk, conversations):
@@ -97,7 +96,7 @@ def test_each_request_for_a_summary_is_recorded_proven_and_shown(desk, conversat
         left = [e for e in talk.path(talk.leaf) if e.originator_version > target]
         do(desk, desk.compactor.leave_branch(target, left, focus="all"))
 
-    sent = [r.json for r in desk.server.requests[3:]]
+    sent = [r.body for r in desk.server.requests[3:]]
     assert len(sent) == 1 if window > 100_000 else len(sent) > 1
     assert shown(conversations, desk) == sent
     report = verify(conversations, desk.talk.id)
@@ -110,7 +109,7 @@ def test_text_that_no_json_can_carry_costs_no_summary(desk, conversations, windo
     desk.server.add(*[reply(SUMMARY + " \ud83d")] * 9)
     assert compact(desk, window=window, focus="all \udcff")
 
-    assert shown(conversations, desk) == [r.json for r in desk.server.requests[3:]]
+    assert shown(conversations, desk) == [r.body for r in desk.server.requests[3:]]
     assert verify(conversations, desk.talk.id).ok
 
 
@@ -124,7 +123,7 @@ def test_the_command_shows_every_request_behind_a_summary(desk, conversations):
         leftfold, ["--store", store, "context", f"{desk.talk.id}@{entry}", "--json"]
     )
 
-    sent = [canonical(r.json) for r in desk.server.requests[3:]]
+    sent = [r.body for r in desk.server.requests[3:]]
     assert result.stdout.encode().splitlines() == sent
 
 
@@ -151,11 +150,11 @@ def test_a_model_that_calls_a_tool_in_place_of_a_summary_is_asked_without_tools(
     desk.server.add(reply(call("bash", command="ls"), usage=usage), reply(SUMMARY, usage=usage))
     assert compact(desk)
 
-    asked_with_tools, asked = (r.json for r in desk.server.requests[3:])
-    assert "tools" in asked_with_tools
-    assert "tools" not in asked
+    asked_with_tools, asked = desk.server.requests[3:]
+    assert "tools" in asked_with_tools.json
+    assert "tools" not in asked.json
     assert summary_of(desk).usage["input_tokens"] == 200
-    assert shown(conversations, desk) == [asked]
+    assert shown(conversations, desk) == [asked.body]
 
 
 def test_a_summary_that_overflows_is_made_in_pieces_that_fit(desk, conversations):

@@ -9,9 +9,8 @@ from click.testing import CliRunner
 from app.application import Conversations
 from app.cli import leftfold
 from app.verification import check_order, verify
-from domain.canonical import digest
 from domain.conversation import Conversation
-from domain.projections.context import PROJECTION, context
+from domain.projections.context import PROJECTION, request_of
 from infrastructure.errors import LogMissingError, NewerFormatError
 from infrastructure.jsonl import life_cycle
 from infrastructure.jsonl.notification_file import RECORD
@@ -35,12 +34,12 @@ def ask(at_hand, prompt):
     """Record a prompt and an answer with the digest of its request, as the loop does."""
     at_hand.record(lambda talk: talk.append_prompt(prompt))
     talk = at_hand.conversation
-    request, version = context(talk, talk.leaf), talk.version
+    request, version = request_of(talk, talk.leaf), talk.version
     at_hand.record(
         lambda talk: talk.append_answer(
             [{"type": "text", "text": f"You said {prompt}."}],
             stop_reason="end_turn",
-            request_digest=digest(request),
+            request_digest=request.digest(),
             request_version=version,
         )
     )
@@ -310,13 +309,16 @@ def test_kinds_say_what_is_wrong(log, report):
     assert kinds == {"header", "version", "damage", "parent", "request"}
 
 
-def test_proving_projects_no_request_of_a_long_conversation_twice(conversations, monkeypatch):
+def test_proving_projects_no_request_of_a_long_conversation_twice(
+    conversations, monkeypatch, contexts
+):
     """Linear: each entry is looked at once, not once for every later request."""
     from domain.projections import message_builder
 
     at_hand = conversations.start(begin)
     for number in range(40):
         ask(at_hand, f"prompt {number}")
+    contexts.undo()
     looked = []
     add = message_builder.MessageBuilder.add
     monkeypatch.setattr(

@@ -1,13 +1,12 @@
-"""Canonical JSON and digests."""
+"""Canonical JSON."""
 
 import json
 import random
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from domain.canonical import canonical, digest
+from domain.canonical import canonical
 from tests.strategies import json_values
 
 
@@ -38,7 +37,6 @@ def test_keys_are_sorted_by_code_point_and_nothing_is_escaped_or_padded(value, e
 @given(json_values)
 def test_the_order_of_keys_makes_no_difference(value):
     assert canonical(shuffled(value)) == canonical(value)
-    assert digest(shuffled(value)) == digest(value)
 
 
 @given(json_values)
@@ -47,20 +45,6 @@ def test_canonical_json_reads_back_as_the_value_and_is_its_own_canonical_form(va
 
     assert back == value
     assert canonical(back) == canonical(value)
-
-
-@given(st.lists(st.booleans() | st.integers(0, 3) | st.text(max_size=2), min_size=2, max_size=2))
-def test_values_that_differ_have_digests_that_differ(values):
-    one, other = values
-    same = one == other and type(one) is type(other)
-
-    assert (digest(one) == digest(other)) is same
-
-
-def test_a_digest_names_the_form_and_never_changes():
-    expected = "c1:43258cff783fe7036d8a43033f830adfc60ec037382473548ac742b888292777"
-
-    assert digest({"b": 2, "a": 1}) == digest({"a": 1, "b": 2}) == expected
 
 
 def test_text_that_no_json_can_carry_is_refused():

@@ -75,10 +75,10 @@ def test_a_summary_leaves_room_whatever_is_said_word_for_word(window, quote, pat
     cut = find_cut(talk, 1)
     requests = summary_requests(talk, talk.leaf, Subject.of_cut(cut), window=window)
     told = "x" * room.longest_summary
-    sizes = [estimate(next(requests)["messages"])]
+    sizes = [estimate(next(requests).content["messages"])]
     with suppress(StopIteration):
         while True:
-            sizes.append(estimate(requests.send(told)["messages"]))
+            sizes.append(estimate(requests.send(told).content["messages"]))
 
     assert max(sizes) <= window
     assert estimate(summary_text(cut, told, told, room)) < room.limit

@@ -12,11 +12,10 @@ from eventsourcing.persistence import JSONTranscoder
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from domain.canonical import digest
 from domain.conversation import Conversation
 from domain.events import Compacted, MessageAppended, SummaryRequests, SummaryStep, TurnError
 from domain.projections.compaction import find_cut
-from domain.projections.context import PROJECTION, context
+from domain.projections.context import PROJECTION, context, request_of
 from domain.projections.message_builder import CONTINUE
 from domain.projections.proofs import proofs
 from domain.projections.seen import seen
@@ -103,7 +102,7 @@ class Histories(RuleBasedStateMachine):
             content,
             stop_reason=stop_reason,
             usage={"input_tokens": 3},
-            request_digest=digest(request),
+            request_digest=request.digest(),
             request_version=version,
         )
         self.save()
@@ -128,7 +127,7 @@ class Histories(RuleBasedStateMachine):
             self.talk.append_answer(
                 [b.text(kept)],
                 stop_reason=outcome,
-                request_digest=digest(request),
+                request_digest=request.digest(),
                 request_version=version,
             )
         self.talk.end_turn(outcome, error=TurnError("error", "it \ud83d broke"))
@@ -138,11 +137,11 @@ class Histories(RuleBasedStateMachine):
         """Make the request, as the agent does, and check it."""
         if not self.users_turn():
             self.prompt("go on")
-        request = context(self.talk, self.talk.leaf)
+        request = request_of(self.talk, self.talk.leaf)
         facts = (self.talk.model, self.talk.instructions, set(self.talk.withheld))
-        assert violations(request) == []
-        self.check_prefix(request, facts)
-        self.requests[self.talk.leaf] = (request, facts)
+        assert violations(request.content) == []
+        self.check_prefix(request.content, facts)
+        self.requests[self.talk.leaf] = (request.content, facts)
         return request, self.talk.version
 
     def users_turn(self):
@@ -288,9 +287,10 @@ class Histories(RuleBasedStateMachine):
         )
         request = next(requests, None)
         while request is not None:
-            assert violations(request) == []
-            assert "Use exactly these headings" in request["messages"][-1]["content"][-1]["text"]
-            steps.append(SummaryStep(digest(request), f"part {len(steps)}"))
+            body = request.content
+            assert violations(body) == []
+            assert "Use exactly these headings" in body["messages"][-1]["content"][-1]["text"]
+            steps.append(SummaryStep(request.digest(), f"part {len(steps)}"))
             try:
                 request = requests.send(steps[-1].answer)
             except StopIteration:
@@ -329,8 +329,8 @@ class Histories(RuleBasedStateMachine):
 
     def rebuild(self, entry):
         if entry.request_digest is not None:
-            request = context(self.replayed(entry.request_version), entry.parent)
-            assert digest(request) == entry.request_digest
+            request = request_of(self.replayed(entry.request_version), entry.parent)
+            assert request.digest() == entry.request_digest
 
     def teardown(self):
         for entry in self.talk.entries.values() if hasattr(self, "talk") else ():

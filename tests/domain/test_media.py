@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.canonical import digest
 from domain.conversation import Conversation
 from domain.events import MessageAppended
 from domain.projections import media
-from domain.projections.context import context
-from domain.projections.digests import Digests
+from domain.projections.context import context, request_of
+from domain.projections.requests import Requests
 from tests import builders as b
 from tests.api_rules import prefix_violations, violations
 from tests.levels import examples
@@ -150,14 +149,15 @@ def test_however_many_come_the_limits_hold_and_few_requests_begin_anew(stream):
         ):
             small.setattr(media, limit, most)
         talk, requests = Conversation.blank(b.ID, b.NOW), []
-        digests = Digests(talk)
+        made = Requests(talk)
         for event in b.numbered(b.model(), *stream):
             talk.fold(event)
             if (
                 isinstance(event, MessageAppended) and event.content.role == "user"
             ):  # here a program asks
-                requests.append(context(talk, talk.leaf))
-                assert digests.of(talk.leaf) == digest(requests[-1])
+                whole = request_of(talk, talk.leaf)
+                requests.append(whole.content)
+                assert made.request(talk.leaf) == (whole, whole.digest())
     for found in requests:
         assert violations(found) == []
         assert len(list(_media_of(found))) <= 6

@@ -22,7 +22,7 @@ from app.application import Conversations
 from domain.conversation import Conversation
 from domain.events import Forked
 from domain.projections.context import PROJECTION
-from domain.projections.digests import Digests
+from domain.projections.requests import Requests
 from infrastructure.jsonl import life_cycle
 from infrastructure.jsonl.line import encode_header
 from infrastructure.jsonl.store import Store
@@ -60,7 +60,7 @@ class Scribe:
 
     def __init__(self):
         self.talk = b.new_conversation()
-        self.digests = Digests(self.talk)
+        self.requests = Requests(self.talk)
         self.saves, self.count = [], 0
         self.prompt()
 
@@ -83,7 +83,7 @@ class Scribe:
             list(blocks),
             stop_reason=stop_reason,
             usage={"input_tokens": 3, "output_tokens": 2},
-            request_digest=self.digests.of(self.talk.leaf),
+            request_digest=self.requests.digest(self.talk.leaf),
             request_version=self.talk.version,
             projection=PROJECTION,
         )

@@ -11,9 +11,8 @@ import pytest
 
 from app.application import Conversations
 from app.verification import verify
-from domain.canonical import digest
 from domain.conversation import Conversation
-from domain.projections.context import context
+from domain.projections.context import context, request_of
 from domain.text import MAX_NESTING, TOO_DEEP
 from tests.api_rules import violations
 from tests.app.programs import Program, events, results, said, until
@@ -90,13 +89,13 @@ def reopened(conversations, conversation_id):
 
 def ask(at_hand, *blocks):
     talk = at_hand.conversation
-    request, version = context(talk, talk.leaf), talk.version
-    assert violations(request) == []
+    request, version = request_of(talk, talk.leaf), talk.version
+    assert violations(request.content) == []
     at_hand.record(
         lambda talk: talk.append_answer(
             list(blocks),
             stop_reason="tool_use",
-            request_digest=digest(request),
+            request_digest=request.digest(),
             request_version=version,
         )
     )

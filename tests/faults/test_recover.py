@@ -15,9 +15,8 @@ from app.errors import LockedConversationError
 from app.recovery import NothingToRecoverError, recover
 from app.verification import verify
 from domain.calls import NEVER_STARTED, OUTCOME_UNKNOWN
-from domain.canonical import digest
 from domain.events import MessageAppended, NoteAppended, Started
-from domain.projections.context import context
+from domain.projections.context import context, request_of
 from domain.renumbering import IN_PART, LOST_HERE
 from infrastructure.errors import NewerFormatError
 from tests import builders as b
@@ -91,7 +90,7 @@ def test_of_a_whole_log_all_is_saved_and_every_proof_holds():
     assert (done.lost, done.fates, done.proofs_dropped) == ((), (), 0)
     assert done.proofs_kept == 3
     assert done.saved == len(WHOLE.lines)
-    assert digest(context(new, new.leaf)) == digest(context(old, old.leaf))
+    assert request_of(new, new.leaf) == request_of(old, old.leaf)
     assert (new.name, new.labels, new.cwd) == (old.name, old.labels, old.cwd)
 
 
@@ -253,7 +252,7 @@ def test_what_was_withheld_is_what_is_withheld():
     assert done.proofs_dropped == 0
     assert {target for _, target, _ in new.withheld} < set(new.entries)
     assert len(new.withheld) == len(old.withheld)
-    assert digest(context(new, new.leaf)) == digest(context(old, old.leaf))
+    assert request_of(new, new.leaf) == request_of(old, old.leaf)
 
 
 @pytest.mark.parametrize("deeds", [["call"], ["call", "prompt", "answer"]], ids=["end", "middle"])

@@ -234,6 +234,19 @@ MESSAGES = {
         [PROMPT, model(call()), result(b'[%s,{"type":"text","text":" "}]' % A)],
         gave([b.text("a")]),
     ),
+    "a result of texts, oddly written": (
+        [PROMPT, model(call()), result(b'[{"text":"a","type":"text"}, %s]' % A)],
+        gave([b.text("a")] * 2),
+    ),
+    "a result of a text, twice in it": (
+        [PROMPT, model(call()), result(b'[{"type":"text","text":"b","text":"a"}]')],
+        gave([b.text("a")]),
+    ),
+    "a result of a text with a mark": (
+        [PROMPT, model(call()), result(b'[{"type":"text","text":"a","citations":null}]')],
+        gave([b.text("a")]),
+    ),
+    "a result of no texts": ([PROMPT, model(call()), result(b"[]")], gave(NO_OUTPUT)),
     "thinking that is a number": (
         [PROMPT, model(b'{"type":"thinking","thinking":1,"signature":"s"}', A)],
         [*answer(b.text("a")), *said()],

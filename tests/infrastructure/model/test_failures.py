@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from domain.request import Request
 from infrastructure.errors import ModelError
 from infrastructure.model.client import AnthropicModel
 from infrastructure.model.failures import refusal, words_of
@@ -150,7 +151,7 @@ def test_the_conversation_is_blamed_for_nothing_but_what_it_says(status):
 def test_a_server_that_answers_with_other_bytes_is_not_one_that_is_not_there(answer, words):
     async def ask(url):
         model = AnthropicModel(base_url=url, api_key="test", max_retries=0)
-        request = {"model": "m", "max_tokens": 1, "messages": [], "stream": True}
+        request = Request.of({"model": "m", "max_tokens": 1, "stream": True}, [])
         try:
             async for _ in model.stream(request):
                 pass

@@ -8,17 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.request import Request
 from infrastructure.errors import ModelError
 from infrastructure.model import client, retrying
 from infrastructure.model.client import AnthropicModel
 from tests.server import ScriptedServer, hang_up, refuse, reply
 
-REQUEST = {
-    "model": "test-model",
-    "max_tokens": 100,
-    "messages": [{"role": "user", "content": "hi"}],
-    "stream": True,
-}
+REQUEST = Request.of(
+    {"model": "test-model", "max_tokens": 100, "stream": True}, [b'{"role":"user","content":"hi"}']
+)
 
 
 def asked(*steps, max_retries=3):

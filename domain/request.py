@@ -1,0 +1,78 @@
+"""A request as it is sent: the bytes of its body, and the digest that proves them.
+
+A digest carries the tag of its form. In today's form it is over the very bytes that are sent. The
+first form was over the canonical JSON of the body; what was recorded in it is still proven by it.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from domain.canonical import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from domain.messages import JsonObject
+
+FORM = "c2"
+"""The form of digests that are recorded now: of the bytes as sent."""
+CANONICAL_FORM = "c1"
+"""The form of digests before: of the canonical JSON."""
+
+
+class Request(NamedTuple):
+    """The *body* of a request of the Messages API, and how long its answer may be."""
+
+    body: bytes
+    max_tokens: int
+
+    @classmethod
+    def of(cls, fields: JsonObject, messages: Iterable[bytes]) -> Request:
+        """Return the request with these *fields* and *messages*, each of them JSON already."""
+        return BodyEnds.of(fields).around(messages)
+
+    @property
+    def content(self) -> JsonObject:
+        """The body, decoded at each call."""
+        content: JsonObject = msgspec.json.decode(self.body)
+        return content
+
+    def digest(self, form: str = FORM) -> str:
+        """Return the tag of *form*, a colon, and the SHA-256 of the body in it, in hexadecimal."""
+        return f"{form}:{sha256(in_form(form, self.body)).hexdigest()}"
+
+
+class BodyEnds(NamedTuple):
+    """The ends of a body, *before* and *after* its messages, as a digest of some form has them."""
+
+    before: bytes
+    after: bytes
+    max_tokens: int
+
+    @classmethod
+    def of(cls, fields: JsonObject, form: str = FORM) -> BodyEnds:
+        """Return what is around the messages of a body with these *fields*, sorted by name."""
+        before = {key: fields[key] for key in sorted(fields) if key < "messages"}
+        after = {key: fields[key] for key in sorted(fields) if key > "messages"}
+        encode = canonical if form == CANONICAL_FORM else msgspec.json.encode
+        head, tail = encode(before)[:-1] + b',"messages":[', b"]," + encode(after)[1:]
+        return cls(head, tail, fields["max_tokens"])
+
+    def around(self, messages: Iterable[bytes]) -> Request:
+        """Return the request with these *messages*, each of them JSON already."""
+        body = b"".join((self.before, b",".join(messages), self.after))
+        return Request(body, self.max_tokens)
+
+
+def in_form(form: str, raw: bytes) -> bytes:
+    """Return what a digest of *form* is over, for the JSON *raw*."""
+    return canonical(msgspec.json.decode(raw)) if form == CANONICAL_FORM else raw
+
+
+def form_of(digest: str) -> str:
+    """Return the form of a recorded *digest*: today's, unless it says that it is the older one."""
+    return CANONICAL_FORM if digest.startswith(f"{CANONICAL_FORM}:") else FORM

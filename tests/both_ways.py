@@ -1,0 +1,72 @@
+"""Every context that a test makes is made both ways: spliced from the log, and decoded throughout.
+
+They have to be the same, as values; and what is spliced has to be JSON for every strict parser.
+"""
+
+import json
+
+import msgspec
+
+from domain.projections.message_builder import MessageBuilder
+
+
+class Decoding(MessageBuilder):
+    """Passes on no message as it stands in the log."""
+
+    def _pass_on(self, _entry):
+        return False
+
+
+def compare(monkeypatch):
+    """Give each builder of messages a witness that decodes, and compare after each step."""
+    begin, add, last_message = (
+        MessageBuilder.__init__, MessageBuilder.add, MessageBuilder.last_message,
+    )  # fmt: skip
+
+    def begin_both(self, *arguments):
+        begin(self, *arguments)
+        if type(self) is MessageBuilder:
+            self.witness, self.seen = Decoding(*arguments), 0
+
+    def add_both(self, entry):
+        add(self, entry)
+        if type(self) is MessageBuilder:
+            self.witness.add(entry)
+            _agree(self.messages[self.seen :], self.witness.messages[self.seen :])
+            self.seen = len(self.messages)
+            for name in ("presumed", "may_think"):
+                assert getattr(self, name) == getattr(self.witness, name)
+
+    def last_of_both(self, **wanted):
+        message = last_message(self, **wanted)
+        if type(self) is MessageBuilder:
+            _agree([message], [self.witness.last_message(**wanted)])
+        return message
+
+    monkeypatch.setattr(MessageBuilder, "__init__", begin_both)
+    monkeypatch.setattr(MessageBuilder, "add", add_both)
+    monkeypatch.setattr(MessageBuilder, "last_message", last_of_both)
+
+
+def _agree(spliced, decoded):
+    # repr, because the order of keys counts, and 1 is not 1.0.
+    assert repr([*map(_strictly, spliced)]) == repr([*map(msgspec.json.decode, decoded)])
+
+
+def _strictly(raw):
+    """Return the value of the JSON *raw*, which every parser reads in the same way."""
+    text = str(raw, "utf-8")
+    assert "\n" not in text
+    value = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refused)
+    assert repr(value) == repr(msgspec.json.decode(raw))
+    return value
+
+
+def _without_repeats(pairs):
+    value = dict(pairs)
+    assert len(value) == len(pairs), f"a repeated key: {pairs}"
+    return value
+
+
+def _refused(constant):
+    raise AssertionError(f"{constant} is no JSON")
