@@ -24,7 +24,7 @@ from app.errors import (
 from app.open_conversation import OpenConversation, require_known
 from domain.conversation import Conversation
 from domain.errors import UnknownEntryError
-from domain.events import Entry, Forked, LeafMoved
+from domain.events import Forked
 from domain.projections.catalogue import CATALOGUED
 from infrastructure.event_store import ConversationEvents, Snapshots
 from infrastructure.jsonl import life_cycle
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from infrastructure.jsonl.store import Store
 
 _PAGE = 500
-_LAST_FEW = 16
 
 HEAD = 16
 """How many events are read from the beginning of a log: up to the first prompt, in practice."""
@@ -206,48 +205,26 @@ class Conversations(Application[UUID]):
             UnknownEntryError: *entry* is not an entry of the source.
             NewerEventsError: a newer version wrote in it what this one cannot read.
         """
-        version, leaf = self._end_of(source_id) if entry is None else (entry, entry)
-        if entry is not None and not self._is_entry(source_id, entry):
+        source = self.get(source_id, version=None if entry is None else max(entry, 1))
+        if entry is not None and not source.has_entry(entry):
             raise UnknownEntryError(entry)
-        require_known(self.get(source_id, version=version))
+        require_known(source)
         forked = Forked(
             originator_id=_new_id(),
-            originator_version=version + 1,
+            originator_version=source.version + 1,
             timestamp=self.clock(),
             source_id=source_id,
-            source_version=version,
-            entry=leaf,
+            source_version=source.version,
+            entry=source.leaf if entry is None else entry,
         )
         stored = self.mapper.to_stored_event(forked)
         if self.store is not None:
-            life_cycle.fork(self.store, source_id, version, forked.originator_id, [stored])
+            life_cycle.fork(self.store, source_id, source.version, forked.originator_id, [stored])
         else:
-            copied = self.recorder.select_events(source_id, lte=version)
+            copied = self.recorder.select_events(source_id, lte=source.version)
             child = [replace(event, originator_id=forked.originator_id) for event in copied]
             self.recorder.insert_events([*child, stored])
         return forked.originator_id
-
-    def _end_of(self, conversation_id: UUID) -> tuple[Version, Version | None]:
-        """Return the last version and the leaf, read from the end; by replay where that is unsure.
-
-        Raises:
-            NoSuchConversationError: the store has no event of it.
-        """
-        found: Any = self.events.get(conversation_id, desc=True, limit=_LAST_FEW)
-        newest = list(found)
-        for event in newest:
-            if isinstance(event, Entry):
-                return newest[0].originator_version, event.originator_version
-            if isinstance(event, LeafMoved) and self._is_entry(conversation_id, event.target):
-                return newest[0].originator_version, event.target
-        conversation = self.get(conversation_id)
-        return conversation.version, conversation.leaf
-
-    def _is_entry(self, conversation_id: UUID, version: Version | None) -> bool:
-        if version is None or version < 1:
-            return False
-        found = self.events_of(conversation_id, since=version, until=version)
-        return any(isinstance(event, Entry) for event in found)
 
     # -- saving --------------------------------------------------------------------------------
 
