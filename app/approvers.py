@@ -71,8 +71,11 @@ class AllowAll:
 
 
 class RefuseAll:
-    """Lets no tool act that needs approval: nobody is there to ask."""
+    """Lets no tool act that needs approval, nobody being there to ask; *refused* counts them."""
+
+    refused = 0
 
     async def decide(self, proposal: Proposal) -> Approval:  # noqa: ARG002
         """Refuse, and say why."""
+        self.refused += 1
         return Approval("no", reason=NOBODY)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
 from msgspec import UNSET
 
 from app import bootstrap, missing_directory, which_conversation
-from app.approvers import AllowAll
+from app.approvers import AllowAll, RefuseAll
 from app.errors import DONE
 from app.i18n import _
 from app.terminal import is_typed_at
-from app.view.plain import plain
+from app.view.plain import complain
 from infrastructure.errors import LeaseHeldError
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ async def _one_turn(
 ) -> int:
     from app.headless import one_turn  # noqa: PLC0415
 
-    nobody = one_turn.NobodyToAsk()
+    nobody = RefuseAll()
     agent = factory.agent(
         open_conversation,
         approver=AllowAll() if factory.settings.keys.yes else nobody,
@@ -115,10 +114,8 @@ async def _one_turn(
         agent, open_conversation, text, output, began=_began(factory, open_conversation)
     )
     if nobody.refused:
-        refused = _(
-            "leftfold: calls refused, because nobody was there to ask: {count} (--yes allows them)"
-        )
-        click.echo(refused.format(count=nobody.refused), err=True)
+        refused = _("calls refused, because nobody was there to ask: {count} (--yes allows them)")
+        complain(refused.format(count=nobody.refused))
     return code
 
 
@@ -159,7 +156,7 @@ def _say_left_out(factory: AgentFactory, open_conversation: OpenConversation) ->
     problem = factory.conversations.seals.problem
     key = [about_key(problem)] if problem else []
     for line in [*instructions.left_out(chosen.home, cwd), *configuration.left_out(), *key]:
-        click.echo(f"leftfold: {plain(line)}", err=True)
+        complain(line)
 
 
 def _tell_held_back(open_conversation: OpenConversation, cwd: str, *, is_asked: bool) -> None:

@@ -20,7 +20,7 @@ from app.settings import run_settings
 from app.suggestions import no_command
 from app.terminal import is_dumb, is_looked_at, is_typed_at
 from app.view import colours
-from app.view.plain import plain
+from app.view.plain import complain
 from infrastructure.withheld import hide
 
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ def run(
     if first is not None:
         _check_first(first, is_asked=is_asked)
     if is_new_store(chosen.store):
-        store = plain(str(chosen.store))
-        click.echo(_("leftfold: a new store: {path}").format(path=store), err=True)
+        complain(_("a new store: {path}").format(path=chosen.store))
     if chosen.is_offline and not chosen.offline and not is_asked:
         raise NoCredentialsError
     is_new = not go_on and resume is None and fork_of is None

@@ -14,7 +14,6 @@ import click
 import msgspec
 from msgspec import UNSET
 
-from app.approvers import RefuseAll
 from app.errors import DONE, FAILED, explanation
 from app.headless import happenings
 from app.i18n import _
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from app.agent import Agent
     from app.open_conversation import OpenConversation
-    from app.ports import Approval, Proposal, Screen, ToolOutput
+    from app.ports import Screen, ToolOutput
     from domain.conversation import Conversation
     from domain.events import TurnError
     from domain.messages import JsonObject, ToolUseBlock
@@ -119,17 +118,6 @@ def _tool_result(found: JsonObject) -> happenings.ToolResult:
     return happenings.ToolResult(found["tool_use_id"], found.get("content") or "", is_error)
 
 
-class NobodyToAsk(RefuseAll):
-    """Refuses what needs approval, and counts how often."""
-
-    refused = 0
-
-    async def decide(self, proposal: Proposal) -> Approval:
-        """Refuse, and say why."""
-        self.refused += 1
-        return await super().decide(proposal)
-
-
 def screen(output: str, open_conversation: OpenConversation) -> Screen:
     """Return the screen for ``--output``."""
     return StreamJSONScreen(open_conversation) if output == "stream-json" else ToldScreen()
@@ -157,7 +145,7 @@ async def run(
         told = explanation(error)
         if told is None or output == "text":
             raise error
-        _print_result(not_recorded(conversation_id, told[0]), output)
+        _print_result(failure("not_recorded", told[0], conversation_id), output)
         return code or told[1]
     result = result_of(open_conversation.conversation, since)
     _print_result(msgspec.structs.replace(result, damage=began.damage), output)
@@ -203,11 +191,6 @@ def result_of(conversation: Conversation, since: int) -> happenings.Result:
 def _outcome(said: str) -> Literal["done", "interrupted", "failed"]:
     """Return how a turn ended; what an edited log says in other words is a failure."""
     return "done" if said == "done" else "interrupted" if said == "interrupted" else "failed"
-
-
-def not_recorded(conversation_id: UUID, message: str) -> happenings.Result:
-    """Return what came of a turn whose end the log could not take; *message* says why."""
-    return failure("not_recorded", message, conversation_id)
 
 
 def failure(kind: str, message: str, conversation_id: UUID | None = None) -> happenings.Result:

@@ -13,12 +13,13 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from app.approvers import NOBODY, approval
 from app.errors import DONE, EXPECTED, message_of
 from app.headless import happenings
-from app.headless.one_turn import happened, not_recorded, result_of
+from app.headless.one_turn import failure, happened, result_of
 from app.ports import Approval
 from app.signals import owned
 from app.standard_input import LONGEST, Lines
@@ -44,10 +45,6 @@ _LONGEST = 80
 
 class _RefusedError(Exception):
     """What is wrong with a line; it becomes the answer."""
-
-
-class _TurnIsOver:
-    """Put into the inbox when a turn has come to its end."""
 
 
 class ProgramApprover:
@@ -114,7 +111,7 @@ class Driver:
         self._id = open_conversation.conversation.id
         self._approver = approver
         self._began = began
-        self._inbox: asyncio.Queue[bytes | int | _TurnIsOver | None] = asyncio.Queue()
+        self._inbox: asyncio.Queue[Callable[[], Coroutine[Any, Any, None]]] = asyncio.Queue()
         self._room = threading.Semaphore(_MOST_WAITING)
         self._turn: asyncio.Task[str] | None = None
         self._since = 0
@@ -125,37 +122,29 @@ class Driver:
     async def run(self) -> int:
         """Do what the lines say until they end; return the exit code."""
         loop = asyncio.get_running_loop()
-
-        with owned(self._inbox.put_nowait):
+        with owned(lambda code: self._inbox.put_nowait(partial(self._leave, code))):
             happened(self._began)
             read_lines(lambda line: self._hand_over(line, loop))
             if self._agent.is_waiting():
                 await self._begin(self._agent.go_on())
             while self._exit_code is None or self._turn is not None:
-                await self._take(await self._inbox.get())
+                await (await self._inbox.get())()
         return self._exit_code
 
     def _hand_over(self, line: bytes | None, loop: asyncio.AbstractEventLoop) -> None:
         """Put *line* into the inbox, from a thread, which waits while that is full."""
         self._room.acquire()
-        loop.call_soon_threadsafe(self._inbox.put_nowait, line)
+        take = self._end_of_input if line is None else partial(self._take_line, line)
+        loop.call_soon_threadsafe(self._inbox.put_nowait, take)
 
-    async def _take(self, item: bytes | int | _TurnIsOver | None) -> None:
-        match item:
-            case bytes():
-                self._room.release()
-                await self._take_line(item)
-            case int():
-                self._leave(item)
-            case _TurnIsOver():
-                await self._end()
-            case None:
-                if self._approver is not None:
-                    self._approver.hang_up()
-                if self._exit_code is None:
-                    self._exit_code = DONE
+    async def _end_of_input(self) -> None:
+        if self._approver is not None:
+            self._approver.hang_up()
+        if self._exit_code is None:
+            self._exit_code = DONE
 
     async def _take_line(self, line: bytes) -> None:
+        self._room.release()
         self._line += 1
         if not line.strip() or (self._exit_code is not None):
             return
@@ -179,7 +168,7 @@ class Driver:
                     raise _RefusedError("with --yes no approval is needed")
                 self._approver.answer(said)
             case "quit":
-                self._leave(DONE)
+                await self._leave(DONE)
             case str(unknown):
                 near = suggestion(unknown[:_LONGEST], ("prompt", "interrupt", "approve", "quit"))
                 raise _RefusedError(f"there is no type {_quoted(unknown)}; {near}")
@@ -200,7 +189,7 @@ class Driver:
     async def _begin(self, turn: Coroutine[Any, Any, str]) -> None:
         self._since = self._open_conversation.conversation.version + 1
         self._turn = asyncio.ensure_future(turn)
-        self._turn.add_done_callback(lambda _: self._inbox.put_nowait(_TurnIsOver()))
+        self._turn.add_done_callback(lambda _: self._inbox.put_nowait(self._end))
         await asyncio.sleep(0)  # an interruption that follows at once finds the prompt recorded
 
     async def _end(self) -> None:
@@ -210,7 +199,7 @@ class Driver:
         if not turn.cancelled() and (error := turn.exception()) is not None:
             if not isinstance(error, EXPECTED):
                 raise error
-            happened(not_recorded(self._id, message_of(error)))
+            happened(failure("not_recorded", message_of(error), self._id))
             return
         conversation = self._open_conversation.conversation
         happened(result_of(conversation, self._since))
@@ -223,7 +212,7 @@ class Driver:
         if self._turn is not None and not self._turn.cancelling():
             self._turn.cancel()
 
-    def _leave(self, code: int) -> None:
+    async def _leave(self, code: int) -> None:
         self._is_leaving = True
         if not self._exit_code:
             self._exit_code = code

@@ -109,7 +109,7 @@ def test_lines_that_come_faster_than_they_are_obeyed_wait_outside(conversations)
             await asyncio.wait(handing, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait(handing, timeout=0.1)
             waiting = [future for future in handing if not future.done()]
-            await driver._take(await driver._inbox.get())
+            await (await driver._inbox.get())()
             await asyncio.wait(waiting, timeout=PATIENCE)
             return len(waiting)
 
