@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
-    from pathlib import Path
 
     from domain.events import TurnError
     from domain.messages import JsonObject, ToolUseBlock
     from domain.request import Request
+    from domain.tool_use import Change, Plan, ToolOutput
 
 
 Purpose: TypeAlias = Literal["answer", "summary"]
@@ -26,62 +26,6 @@ class Model(Protocol):
         Raises:
             ModelError: there is no answer, or it broke off.
         """
-
-
-class ToolOutput(Protocol):
-    """What a tool gave back."""
-
-    @property
-    def content(self) -> str | list[dict[str, Any]]:
-        """Text, or content blocks."""
-
-    @property
-    def is_error(self) -> bool:
-        """Whether the call failed."""
-
-    @property
-    def seen(self) -> Mapping[str, str]:
-        """The files that the model knows whole from this call on, and the digest of each."""
-
-
-class Change(Protocol):
-    """What a call would make of a file."""
-
-    @property
-    def path(self) -> str:
-        """The file as the call names it."""
-
-    @property
-    def target(self) -> Path:
-        """The file that is written: absolute, with all symbolic links followed."""
-
-    @property
-    def before(self) -> str | None:
-        """Its text now; None if it is not there."""
-
-    @property
-    def after(self) -> str:
-        """Its text then."""
-
-
-class Plan(Protocol):
-    """What a call would do, found out before anybody is asked, without doing any of it."""
-
-    @property
-    def problem(self) -> ToolOutput | None:
-        """Its result, if it cannot work: nobody need be asked."""
-
-    @property
-    def change(self) -> Change | None:
-        """What it would make of a file, to be shown to the person who is asked."""
-
-    @property
-    def state(self) -> object:
-        """The state that it was planned on: it runs on that one and on no other (case R12)."""
-
-    @property
-    def unseen(self) -> ToolOutput | None:
-        """Its result unless a person is asked: the model has not seen what would be lost."""
 
 
 class Tool(Protocol):

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from app.open_conversation import OpenConversation
-    from app.ports import Approver, Plan, Screen, Toolbox, ToolOutput
+    from app.ports import Approver, Screen, Toolbox
     from domain.conversation import Conversation
     from domain.messages import ToolUseBlock
+    from domain.tool_use import Plan, ToolOutput
 
 CUT_OFF = (
     "This call was cut off before its end ({reason}) and was not run. Make it again, shorter, or "

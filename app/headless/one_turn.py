@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 
     from app.agent import Agent
     from app.open_conversation import OpenConversation
-    from app.ports import Screen, ToolOutput
+    from app.ports import Screen
     from domain.conversation import Conversation
     from domain.events import TurnError
     from domain.messages import JsonObject, ToolUseBlock
+    from domain.tool_use import ToolOutput
 
 
 class SilentScreen:

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from app.ports import Change, Proposal
+    from app.ports import Proposal
     from domain.messages import JsonObject
+    from domain.tool_use import Change
 
 LEAST_SHOWN = 24
 """Lines of a file or a change that are shown at once; more where the screen has room."""

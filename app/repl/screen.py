@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from app.ports import Purpose, ToolOutput
+    from app.ports import Purpose
     from app.repl.bottom import Bottom
     from app.repl.meanwhile import Waiting
     from domain.events import TurnError
     from domain.messages import JsonObject, ToolUseBlock
+    from domain.tool_use import ToolOutput
 
 STOPS = {
     "max_tokens": "The answer hit its length limit.",

@@ -9,9 +9,9 @@ from domain.errors import InvalidCommandError
 from domain.messages import ToolUseBlock
 
 if TYPE_CHECKING:
-    from app.ports import ToolOutput
     from app.repl.desk import Desk
     from domain.conversation import Conversation
+    from domain.tool_use import ToolOutput
 
 _SECONDS = 3600.0
 

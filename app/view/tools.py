@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from app.ports import ToolOutput
     from domain.messages import JsonObject
+    from domain.tool_use import ToolOutput
 
 OUTPUT_LINES = 10
 READ_LINES = 5

@@ -6,12 +6,13 @@ import asyncio
 from abc import abstractmethod
 from typing import TYPE_CHECKING, NamedTuple
 
+from domain.tool_use import Change, Plan, ToolOutput
 from infrastructure.errors import ToolError
 from infrastructure.tools.encodings import decode
 from infrastructure.tools.files import CHANGING, FileState
-from infrastructure.tools.output import ToolOutput, capped
+from infrastructure.tools.output import capped
 from infrastructure.tools.replacing import replace
-from infrastructure.tools.tool import Call, Change, Plan, Tool
+from infrastructure.tools.tool import Call, Tool
 
 if TYPE_CHECKING:
     from infrastructure.tools.output import ToolContext

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Final
 from pydantic import Field
 
 from domain.text import valid
+from domain.tool_use import Plan, ToolOutput
 from infrastructure.errors import ToolError
 from infrastructure.seals import KEY_NAME, is_key
 from infrastructure.tools import searching
 from infrastructure.tools.files import missing, open_regular, resolve
-from infrastructure.tools.output import ToolOutput, capped
+from infrastructure.tools.output import capped
 from infrastructure.tools.process import environment
-from infrastructure.tools.tool import Arguments, Plan, Tool
+from infrastructure.tools.tool import Arguments, Tool
 from infrastructure.tools.walking import Found, glob, walk
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Final, Self
 
-from domain.text import valid, valid_json
+from domain.text import valid
 from infrastructure.errors import reason_of
 from infrastructure.jsonl import disk
 from infrastructure.tools.encodings import decode
@@ -19,6 +19,8 @@ from infrastructure.tools.terminal import Terminal, shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
+
+    from domain.tool_use import ToolOutput
 
 MAX_LINES: Final = 2_000
 MAX_BYTES: Final = 50 * 1024
@@ -31,21 +33,6 @@ SIDE_FILE_BYTES: Final = 100_000_000
 _HEAD_SHARE: Final = 4
 _NOTICE_LINES: Final = 4
 _NOTICE_BYTES: Final = 512
-
-
-@dataclass(frozen=True, slots=True)
-class ToolOutput:
-    """The result of one call: text or Messages-API content blocks, always valid UTF-8 (case E3).
-
-    *seen* names the files that the model knows whole from this call on, and their digests.
-    """
-
-    content: str | list[dict[str, object]]
-    is_error: bool = False
-    seen: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "content", valid_json(self.content))
 
 
 class StoppedError(asyncio.CancelledError):

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from infrastructure.tools.output import Capture, StoppedError, ToolContext, ToolOutput
+from domain.tool_use import ToolOutput
+from infrastructure.tools.output import Capture, StoppedError, ToolContext
 from infrastructure.withheld import for_tools
 
 if TYPE_CHECKING:

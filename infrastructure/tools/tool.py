@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from domain.answer import UNPARSED
 from domain.text import valid, valid_json
+from domain.tool_use import Plan, ToolOutput
 from infrastructure.errors import ToolError, reason_of
-from infrastructure.tools.output import ToolContext, ToolOutput
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from infrastructure.tools.files import FileState
+    from infrastructure.tools.output import ToolContext
 
 _SUMMARY_LENGTH = 300
 
@@ -29,41 +26,6 @@ class Arguments(BaseModel):
 
 
 Call = TypeVar("Call", bound=Arguments)
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What a call would make of a file.
-
-    Attributes:
-        path: The file as the call names it.
-        target: The file that is written: absolute, with all symbolic links followed.
-        before: Its text now; None if it is not there.
-        after: Its text then.
-    """
-
-    path: str
-    target: Path
-    before: str | None
-    after: str
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a call would do, found out before anybody is asked, without doing any of it.
-
-    Attributes:
-        problem: Why it cannot work: its result. Nobody need be asked.
-        change: What it would make of a file, to be shown to the person who is asked.
-        state: The state of that file. The call runs on it and on no other (case R12).
-        unseen: Its result unless a person is asked, who is shown *change*: the model has not seen
-            what would be lost.
-    """
-
-    problem: ToolOutput | None = None
-    change: Change | None = None
-    state: FileState | None = None
-    unseen: ToolOutput | None = None
 
 
 class Tool(ABC, Generic[Call]):

@@ -15,8 +15,8 @@ from domain.errors import InvalidCommandError
 from domain.events import MessageAppended, ToolStarted, TurnEnded
 from domain.messages import result_text
 from domain.projections.message_builder import CONTINUE
-from infrastructure.tools import Toolbox, ToolOutput
-from infrastructure.tools.tool import Plan
+from domain.tool_use import Plan, ToolOutput
+from infrastructure.tools import Toolbox
 from tests.app.doubles import STOPPED, Desk, Judge, begin
 from tests.builders import state
 from tests.server import Gate, ScriptedServer, call, hang_up, refuse, reply, thinking

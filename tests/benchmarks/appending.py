@@ -11,8 +11,7 @@ from eventsourcing.persistence import StoredEvent
 from app.agent import Agent
 from app.compactor import Compactor
 from app.tool_calls import ToolCalls
-from infrastructure.tools.output import ToolOutput
-from infrastructure.tools.tool import Plan
+from domain.tool_use import Plan, ToolOutput
 from tests.benchmarks import library, limits, workload
 from tests.benchmarks.limits import BLOCK
 from tests.benchmarks.measure import Budget, Comparison

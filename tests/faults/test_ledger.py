@@ -15,8 +15,8 @@ from domain.calls import NEVER_STARTED, OUTCOME_UNKNOWN
 from domain.conversation import Conversation
 from domain.projections.context import context
 from domain.projections.transcript import transcript
+from domain.tool_use import ToolOutput
 from infrastructure.tools import Toolbox
-from infrastructure.tools.output import ToolOutput
 from tests import builders as b
 from tests.api_rules import violations
 from tests.app.doubles import Desk

@@ -5,7 +5,8 @@ import signal
 
 import pytest
 
-from infrastructure.tools import TOOLS, ToolContext, ToolOutput
+from domain.tool_use import ToolOutput
+from infrastructure.tools import TOOLS, ToolContext
 
 BOUND = 20  # seconds; less than any sleep in these tests, more than any machine needs
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from domain.tool_use import ToolOutput
 from infrastructure.tools import output as module
-from infrastructure.tools.output import MAX_BYTES, MAX_LINES, Capture, ToolOutput, capped
+from infrastructure.tools.output import MAX_BYTES, MAX_LINES, Capture, capped
 from tests.levels import examples
 
 
