@@ -54,9 +54,7 @@ class Compactor:
         self._window_of = window_of
         self._surely_fits = surely_fits
         self._believed: int | None = None  # the window, before it was guessed to be smaller
-        self.summariser = Summariser(
-            model, screen, window=lambda: self.window, learn=self._learn_from
-        )
+        self.summariser = Summariser(model, screen, lambda: self.window, self._learn_from)
 
     def is_needed(self) -> bool:
         """Whether the next request would not leave room for its answer."""

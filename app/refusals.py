@@ -8,6 +8,7 @@ a fact in the log: the next request, and its proof, are made by it.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from app.i18n import _
@@ -28,17 +29,15 @@ MAX_ANSWERS = 6
 _MAY_NAME_CONTENT = frozenset({400, 415, 422, 500, 501})
 
 
+@dataclass
 class Refusals:
     """Answers the refusals of one request, each of which may uncover the next."""
 
-    def __init__(
-        self, open_conversation: OpenConversation, compactor: Compactor, screen: Screen
-    ) -> None:
-        self._open_conversation = open_conversation
-        self._compactor = compactor
-        self._screen = screen
-        self._answered = 0
-        self._has_made_room = False
+    open_conversation: OpenConversation
+    compactor: Compactor
+    screen: Screen
+    _answered: int = 0
+    _has_made_room: bool = False
 
     async def answer(self, problem: ModelError) -> None:
         """Change what *problem* names; when this returns, it makes sense to ask again.
@@ -51,27 +50,22 @@ class Refusals:
             if self._answered > MAX_ANSWERS or not await self._change(problem):
                 raise problem
         except ModelError as end:
-            self._compactor.take_back_guess()
+            self.compactor.take_back_guess()
             raise (self._with_next_step(end) if end is problem else end) from problem
 
     async def _change(self, problem: ModelError) -> bool:
         """Change what *problem* names: a limit, a field of the request, or what is said in it."""
-        if self._take_limit(problem):
+        if problem.max_tokens is not None and self.compactor.learn(max_tokens=problem.max_tokens):
             return True
         if field := self._refused_field(problem):
             return self._drop_field(field, problem)
         return self._leave_out(problem) or await self._make_room(problem)
 
-    def _take_limit(self, problem: ModelError) -> bool:
-        if problem.max_tokens is None:
-            return False
-        return self._compactor.learn(max_tokens=problem.max_tokens)
-
     def _drop_field(self, field: str, problem: ModelError) -> bool:
         """Go on without the *field* that the refusal names, where nothing else depends on it."""
-        if field != "cache_control" or not self._open_conversation.conversation.caching:
+        if field != "cache_control" or not self.open_conversation.conversation.caching:
             return False
-        self._open_conversation.record(
+        self.open_conversation.record(
             lambda latest: latest.change_model(
                 latest.model or "", max_tokens=latest.max_tokens or 1, caching=False
             )
@@ -82,18 +76,18 @@ class Refusals:
     def _refused_field(self, problem: ModelError) -> str | None:
         if problem.is_overflow or problem.status not in _MAY_NAME_CONTENT:
             return None
-        conversation = self._open_conversation.conversation
+        conversation = self.open_conversation.conversation
         return refused_field(context(conversation, conversation.leaf), problem.reason)
 
     def _leave_out(self, problem: ModelError) -> bool:
         """Withhold what the refusal names; False if that is nothing, or left out already."""
         if problem.is_overflow or problem.status not in _MAY_NAME_CONTENT:
             return False
-        conversation = self._open_conversation.conversation
+        conversation = self.open_conversation.conversation
         meant = suspects(conversation, context(conversation, conversation.leaf), problem.reason)
         if meant is None:
             return False
-        self._open_conversation.record(
+        self.open_conversation.record(
             lambda latest: latest.withhold(meant.entries, meant.kinds, reason=problem.reason)
         )
         self._say_again(problem)
@@ -101,7 +95,7 @@ class Refusals:
 
     def _say_again(self, problem: ModelError) -> None:
         again = _("{reason}; asked again without it").format(reason=problem.reason)
-        self._screen.streamed(
+        self.screen.streamed(
             {"type": "retry", "attempt": self._answered, "of": MAX_ANSWERS, "after": 0.0,
              "reason": again}
         )  # fmt: skip
@@ -110,33 +104,24 @@ class Refusals:
         """Compact, in the window that the refusal names or in a smaller one than was believed."""
         if not problem.is_overflow:
             is_possible = problem.is_unexplained and not self._has_made_room
-            if not is_possible or not self._compactor.is_nearly_full():
+            if not is_possible or not self.compactor.is_nearly_full():
                 return False
-        is_learned = self._compactor.learn_window(problem, is_first=not self._has_made_room)
+        is_learned = self.compactor.learn_window(problem, is_first=not self._has_made_room)
         self._has_made_room = True
         keeps = (None, 1) if is_learned else (1,)
         for keep in keeps:
-            if await self._compactor.compact(reason="overflow", keep=keep):
+            if await self.compactor.compact(reason="overflow", keep=keep):
                 return True
         return is_learned
 
     def _with_next_step(self, problem: ModelError) -> ModelError:
         """Return *problem* with what a person can do about it."""
-        advice = self._advice(problem, self._open_conversation.conversation)
-        if advice is None:
-            return problem
-        return ModelError(
-            problem.reason,
-            advice=advice,
-            kind=problem.kind,
-            status=problem.status,
-            request_id=problem.request_id,
-            is_overflow=problem.is_overflow,
-        )
+        advice = self._advice(problem, self.open_conversation.conversation)
+        return replace(problem, message=problem.reason, advice=advice) if advice else problem
 
     def _advice(self, problem: ModelError, conversation: Conversation) -> str | None:
         if problem.is_overflow:
-            window = self._compactor.window
+            window = self.compactor.window
             return _(
                 "the model is taken to have a window of {window:,} tokens (the setting is "
                 "context_window, or LEFTFOLD_CONTEXT_WINDOW): shorten the prompt, go back with "

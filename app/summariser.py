@@ -5,6 +5,7 @@ Only a whole summary is taken; what it was asked with is handed back, to be reco
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from app.i18n import _
@@ -33,31 +34,23 @@ MAX_REFUSALS = 6
 """How often limits are learned from refusals of one summary."""
 
 
+@dataclass
 class Summariser:
     """Gets summaries from *model*.
 
-    *window* tells how many tokens it takes in; *learn* takes a limit from a refusal, and says
-    whether it is news.
-
     Attributes:
+        window: Tells how many tokens it takes in.
+        learn: Takes a limit from a refusal, and says whether it is news.
         unrecorded: What summaries have used, good or not, that no event accounts for yet.
         requests: How many have gone out, whatever came of them.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        screen: Screen,
-        *,
-        window: Callable[[], int],
-        learn: Callable[[ModelError], bool],
-    ) -> None:
-        self._model = model
-        self._screen = screen
-        self._window = window
-        self._learn = learn
-        self.unrecorded: JsonObject = {}
-        self.requests = 0
+    model: Model
+    screen: Screen
+    window: Callable[[], int]
+    learn: Callable[[ModelError], bool]
+    unrecorded: JsonObject = field(default_factory=dict)
+    requests: int = 0
 
     async def summarise(
         self, conversation: Conversation, subject: Subject, *, focus: str, may_be_whole: bool = True
@@ -75,7 +68,7 @@ class Summariser:
                 return await self._drive(conversation, leaf, subject, focus, is_whole=is_whole)
             except ModelError as problem:
                 refusals += 1
-                may_shrink = refusals <= MAX_REFUSALS and self._learn(problem)
+                may_shrink = refusals <= MAX_REFUSALS and self.learn(problem)
                 is_its_form = problem.kind == "no_summary" or problem.is_unexplained
                 if not may_shrink and not (is_whole and (is_its_form or problem.is_overflow)):
                     raise
@@ -84,7 +77,7 @@ class Summariser:
     def _fits_whole(
         self, conversation: Conversation, leaf: Version, subject: Subject, focus: str
     ) -> bool:
-        window = self._window()
+        window = self.window()
         request = whole_request(conversation, leaf, subject, window=window, focus=focus)
         asked = estimate(*text_block(question(subject, focus)))
         return context_tokens(conversation) + asked + request.max_tokens <= window
@@ -99,7 +92,7 @@ class Summariser:
         is_whole: bool,
     ) -> tuple[str, str, SummaryRequests]:
         """Ask step by step; each answer is part of the next request."""
-        version, window = conversation.version, self._window()
+        version, window = conversation.version, self.window()
         requests = summary_requests(
             conversation, leaf, subject, window=window, focus=focus, is_whole=is_whole
         )
@@ -134,12 +127,12 @@ class Summariser:
         """
         answer = Answer()
         self.requests += 1
-        self._screen.asking("summary")
+        self.screen.asking("summary")
         try:
-            async for event in self._model.stream(request):
+            async for event in self.model.stream(request):
                 if event["type"] == "retry":  # the summary itself is not for the screen
                     self.requests += 1
-                    self._screen.streamed(event)
+                    self.screen.streamed(event)
                     self.unrecorded, answer = added(self.unrecorded, answer.usage), Answer()
                 answer.apply(event)
         finally:
@@ -150,4 +143,4 @@ class Summariser:
                 reason=answer.stop_reason
             )
             raise ModelError(message, kind="no_summary")
-        return shortened(valid(text).strip(), Room.of(self._window()).longest_summary)
+        return shortened(valid(text).strip(), Room.of(self.window()).longest_summary)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -26,26 +27,20 @@ CUT_OFF = (
 )
 
 
+@dataclass
 class ToolCalls:
-    """Runs calls in one conversation: intent before effect, each result as soon as it is there."""
+    """Runs calls in one conversation: intent before effect, each result as soon as it is there.
 
-    def __init__(
-        self,
-        open_conversation: OpenConversation,
-        toolbox: Toolbox,
-        approver: Approver,
-        screen: Screen,
-        *,
-        cwd: str = "",
-    ) -> None:
-        """*cwd* is where the tools run: an "always" holds there."""
-        self._open_conversation = open_conversation
-        self._toolbox = toolbox
-        self._approver = approver
-        self._screen = screen
-        self._cwd = cwd
-        self._is_taking_up = False
-        self._unsaved: list[tuple[str, ToolOutput]] = []
+    *cwd* is where the tools run: an "always" holds there.
+    """
+
+    open_conversation: OpenConversation
+    toolbox: Toolbox
+    approver: Approver
+    screen: Screen
+    cwd: str = ""
+    _is_taking_up: bool = False
+    _unsaved: list[tuple[str, ToolOutput]] = field(default_factory=list)
 
     async def run(self, calls: tuple[ToolUseBlock, ...], *, taken_up: bool = False) -> None:
         """Run the calls in their order: those that only read side by side, any other alone.
@@ -65,11 +60,11 @@ class ToolCalls:
                 await self._run_side_by_side(group)
 
     def _acts(self, call: ToolUseBlock) -> bool:
-        tool = self._toolbox.tools.get(call.name)
+        tool = self.toolbox.tools.get(call.name)
         return tool is not None and tool.needs_approval
 
     def _summary(self, call: ToolUseBlock) -> str:
-        tool = self._toolbox.tools.get(call.name)
+        tool = self.toolbox.tools.get(call.name)
         return call.name if tool is None else tool.summary(call.input)
 
     async def _run_side_by_side(self, calls: Iterable[ToolUseBlock]) -> None:
@@ -81,9 +76,9 @@ class ToolCalls:
             raise problems.exceptions[0] from None
 
     async def _run_call(self, call: ToolUseBlock) -> None:
-        conversation = self._open_conversation.conversation
+        conversation = self.open_conversation.conversation
         files = seen(conversation, conversation.leaf) if self._acts(call) else {}
-        plan = await self._toolbox.plan(call, files)
+        plan = await self.toolbox.plan(call, files)
         problem = plan.problem
         if problem is None and self._acts(call):
             match (await self._approval(call, plan)).decision:
@@ -94,7 +89,7 @@ class ToolCalls:
                 case _:
                     return
         if problem is not None:
-            self._screen.tool_started(call, self._summary(call))
+            self.screen.tool_started(call, self._summary(call))
             self._end(call, problem)
         else:
             await self._carry_out(call, plan, files)
@@ -104,29 +99,29 @@ class ToolCalls:
 
         That is yes, always or unasked; whatever else an approver says is a no.
         """
-        is_allowed = self._open_conversation.conversation.is_allowed(call, cwd=self._cwd)
+        is_allowed = self.open_conversation.conversation.is_allowed(call, cwd=self.cwd)
         if is_allowed and not self._is_taking_up:
             return UNASKED
-        approval = await self._approver.decide(Proposal(call, self._summary(call), plan.change))
+        approval = await self.approver.decide(Proposal(call, self._summary(call), plan.change))
         if approval == UNASKED:
             return approval
         decision, command, reason = approval
         if decision not in ("yes", "always"):
             decision, command = "no", None
-        self._open_conversation.record(
-            lambda conversation: conversation.decide(
-                call, decision, command=command, reason=reason, cwd=self._cwd
+        self.open_conversation.record(
+            lambda latest: latest.decide(
+                call, decision, command=command, reason=reason, cwd=self.cwd
             )
         )
         return Approval(decision, command, reason)
 
     async def _carry_out(self, call: ToolUseBlock, plan: Plan, files: Mapping[str, str]) -> None:
-        self._open_conversation.record(lambda conversation: conversation.start_tool(call.id))
-        self._screen.tool_started(call, self._summary(call))
+        self.open_conversation.record(lambda conversation: conversation.start_tool(call.id))
+        self.screen.tool_started(call, self._summary(call))
         try:
-            output = await self._toolbox.run(
+            output = await self.toolbox.run(
                 call,
-                lambda text: self._screen.tool_printed(call, text),
+                lambda text: self.screen.tool_printed(call, text),
                 state=plan.state,
                 seen=files,
             )
@@ -142,15 +137,15 @@ class ToolCalls:
             # The tool has run: its result is offered again, before the next turn (case A8).
             self._unsaved.append((call.id, output))
             raise
-        self._screen.tool_ended(call, output)
+        self.screen.tool_ended(call, output)
 
     def _record_result(self, tool_use_id: str, output: ToolOutput) -> None:
-        def append(conversation: Conversation) -> None:
-            conversation.append_tool_result(
+        self.open_conversation.record(
+            lambda latest: latest.append_tool_result(
                 tool_use_id, output.content, is_error=output.is_error, seen=output.seen
-            )
-
-        self._open_conversation.record(append, anywhere=True)
+            ),
+            anywhere=True,
+        )
 
     def save_what_could_not_be_saved(self) -> None:
         """Record the results of tools that have run, where the log could not take them.
@@ -160,19 +155,15 @@ class ToolCalls:
         """
         while self._unsaved:
             tool_use_id, output = self._unsaved[-1]
-            if any(
-                call.id == tool_use_id for call in self._open_conversation.conversation.open_calls()
-            ):
+            if self.open_conversation.conversation.is_open(tool_use_id):
                 self._record_result(tool_use_id, output)
             self._unsaved.pop()
 
     def refuse_cut_off(self, reason: str) -> None:
         """Answer every open call, unrun: the answer that asked for them ended early."""
 
-        def refuse(conversation: Conversation) -> None:
-            for call in conversation.open_calls():
-                conversation.append_tool_result(
-                    call.id, CUT_OFF.format(reason=reason), is_error=True
-                )
+        def refuse(latest: Conversation) -> None:
+            for call in latest.open_calls():
+                latest.append_tool_result(call.id, CUT_OFF.format(reason=reason), is_error=True)
 
-        self._open_conversation.record(refuse)
+        self.open_conversation.record(refuse)

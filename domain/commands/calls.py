@@ -33,14 +33,19 @@ class CallCommands(Commands):
         """
         return self._newest_calls(self.leaf)[1]
 
+    def is_open(self, tool_use_id: str) -> bool:
+        """Whether a call of the newest assistant message can be run, and has no result yet."""
+        return any(call.id == tool_use_id for call in self.open_calls())
+
     def faulty_calls(self) -> tuple[Call, ...]:
         """Return the calls of the newest assistant message that cannot be run.
 
         Their results, which say why, are the context's to make: none can be recorded for them.
         """
         answer = self._newest_answer(self.leaf)
-        blocks = [] if answer is None else answer.content.blocks
-        return tuple(call for call in calls_of(blocks) if call.fault)
+        return (
+            tuple(call for call in calls_of(answer.content.blocks) if call.fault) if answer else ()
+        )
 
     def has_own_calls(self) -> bool:
         """Whether the newest answer, with its calls, was recorded here."""
@@ -109,7 +114,7 @@ class CallCommands(Commands):
         Raises:
             UnknownCallError: no such call is open in either.
         """
-        if any(call.id == tool_use_id for call in self.open_calls()):
+        if self.is_open(tool_use_id):
             return self.leaf
         tree = self._reach(1)
         for place in reversed(tree.started_tools.get(tool_use_id, [])):
@@ -122,7 +127,7 @@ class CallCommands(Commands):
         raise UnknownCallError(tool_use_id)
 
     def _require_open(self, tool_use_id: str) -> None:
-        if all(call.id != tool_use_id for call in self.open_calls()):
+        if not self.is_open(tool_use_id):
             raise UnknownCallError(tool_use_id)
 
     # -- commands ------------------------------------------------------------------------------
