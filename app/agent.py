@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -51,41 +52,28 @@ async def nothing(_prompt: str) -> Sequence[JsonObject]:
     return ()
 
 
+@dataclass(kw_only=True)
 class Agent:
     """Runs turns in one conversation.
 
     Attributes:
         compactor: Makes room in it. What a summary spent for nothing, in a turn or by a command,
             is in the end of the next turn.
+        prepare: Records, before each prompt, what the model is to be told from here on.
+        attach: Returns what goes with a queued prompt: the files that it mentions, for example.
     """
 
-    def __init__(
-        self,
-        open_conversation: OpenConversation,
-        *,
-        model: Model,
-        tool_calls: ToolCalls,
-        screen: Screen,
-        compactor: Compactor,
-        limits: TurnLimits = DEFAULT_LIMITS,
-        prepare: Callable[[Conversation], object] = lambda _: None,
-        attach: Callable[[str], Awaitable[Sequence[JsonObject]]] = nothing,
-    ) -> None:
-        """*prepare* records, before each prompt, what the model is to be told from here on.
-
-        *attach* returns what goes with a queued prompt: the files that it mentions, for example.
-        """
-        self._open_conversation = open_conversation
-        self._prepare = prepare
-        self._attach = attach
-        self._model = model
-        self._tool_calls = tool_calls
-        self._screen = screen
-        self.compactor = compactor
-        self._limits = limits
-        self._requests: Requests | None = None
-        self._lost: JsonObject = {}
-        self._sent = 0
+    open_conversation: OpenConversation
+    model: Model
+    tool_calls: ToolCalls
+    screen: Screen
+    compactor: Compactor
+    limits: TurnLimits = DEFAULT_LIMITS
+    prepare: Callable[[Conversation], object] = lambda _: None
+    attach: Callable[[str], Awaitable[Sequence[JsonObject]]] = nothing
+    _requests: Requests | None = None
+    _lost: JsonObject = field(default_factory=dict)
+    _sent: int = 0
 
     async def run_turn(self, prompt: str, attachments: Sequence[JsonObject] = ()) -> str:
         """Say what is queued, then *prompt* with *attachments*; work until it is done.
@@ -102,7 +90,7 @@ class Agent:
 
     def is_waiting(self) -> bool:
         """Whether the last turn stopped, in a crash here, with calls that never started."""
-        conversation = self._open_conversation.conversation
+        conversation = self.open_conversation.conversation
         calls = conversation.open_calls()
         was_asking = bool(calls) and conversation.last_turn is None and conversation.has_own_calls()
         return was_asking and not any(map(conversation.was_started, calls))
@@ -111,29 +99,29 @@ class Agent:
         """Take up what waits: calls, which are asked about again (case A11), or the queue."""
         if not self.is_waiting():
             return await self._begin()
-        first = self._open_conversation.conversation.version + 1
+        first = self.open_conversation.conversation.version + 1
         return await self._finish(self._go_on(first), first)
 
     async def _go_on(self, first: Version) -> None:
-        await self._tool_calls.run(self._open_conversation.conversation.open_calls(), taken_up=True)
+        await self.tool_calls.run(self.open_conversation.conversation.open_calls(), taken_up=True)
         await self._work(first)
 
     async def _begin(self, say: Callable[[Conversation], object] | None = None) -> str:
         """Answer what a crash left open, say what is queued and what is to be said: one save."""
-        self._tool_calls.save_what_could_not_be_saved()
+        self.tool_calls.save_what_could_not_be_saved()
         queued = await self._attachments_of_queue()
         if say is None and not queued:  # it was taken back meanwhile
             return "done"
-        first = self._open_conversation.conversation.version + 1
+        first = self.open_conversation.conversation.version + 1
 
         def begin(conversation: Conversation) -> None:
             conversation.close_open_calls()
-            self._prepare(conversation)
+            self.prepare(conversation)
             conversation.deliver_prompts(queued)
             if say is not None:
                 say(conversation)
 
-        self._open_conversation.record(begin)
+        self.open_conversation.record(begin)
         return await self._finish(self._work(first), first)
 
     async def _finish(self, work: Coroutine[None, None, None], first: int) -> str:
@@ -148,19 +136,19 @@ class Agent:
         return self._end_turn("done", first)
 
     async def _work(self, first: Version) -> None:
-        spending = Spending(self._limits, first, self._all_sent)
+        spending = Spending(self.limits, first, self._all_sent)
         while True:
             answer = await self._ask_in_room(spending)
-            calls = self._open_conversation.conversation.open_calls()
+            calls = self.open_conversation.conversation.open_calls()
             if calls and _is_cut_off(answer):
                 # An input that may be cut off is never run (facts.md, trap 2; case A17).
-                self._tool_calls.refuse_cut_off(answer.stop_reason or "")
+                self.tool_calls.refuse_cut_off(answer.stop_reason or "")
                 message = _("calls were cut off again and again ({reason})")
                 message = message.format(reason=answer.stop_reason)
                 spending.again("calls_cut_off", message, most=MAX_CUT_OFF_ANSWERS)
             elif calls:
-                await self._tool_calls.run(calls)
-            elif self._open_conversation.conversation.faulty_calls():  # the context answers them
+                await self.tool_calls.run(calls)
+            elif self.open_conversation.conversation.faulty_calls():  # the context answers them
                 spending.again("faulty_calls", _("the model's calls make no sense"), most=2)
                 continue
             await self._stop_or_make_room(answer, spending)
@@ -168,7 +156,7 @@ class Agent:
             if await self._deliver():
                 spending.hear()
             elif calls:
-                spending.see(self._open_conversation.conversation, calls)
+                spending.see(self.open_conversation.conversation, calls)
             elif not self._must_ask_again(answer, spending):
                 with suppress(ModelError):  # now, so that the next prompt need not wait
                     await self.compactor.make_room()
@@ -202,7 +190,7 @@ class Agent:
         why = _("the model answered with nothing")
         message = _("{what}, twice: say it again").format(what=why)
         spending.again("empty_answer", message, most=1)
-        self._screen.streamed({"type": "retry", "attempt": 1, "of": 1, "after": 0.0, "reason": why})
+        self.screen.streamed({"type": "retry", "attempt": 1, "of": 1, "after": 0.0, "reason": why})
         return True
 
     @property
@@ -213,11 +201,11 @@ class Agent:
     async def _ask_in_room(self, spending: Spending) -> Answer:
         """Ask, in a context that fits; what the server refuses is changed, and asked again."""
         await self.compactor.make_room()
-        refusals = Refusals(self._open_conversation, self.compactor, self._screen)
+        refusals = Refusals(self.open_conversation, self.compactor, self.screen)
         while True:
             lost = added(self._lost, self.compactor.summariser.unrecorded)
-            spending.ask(self._open_conversation.conversation, lost, self._all_sent)
-            self._screen.asking("answer")
+            spending.ask(self.open_conversation.conversation, lost, self._all_sent)
+            self.screen.asking("answer")
             try:
                 return await self._ask()
             except ModelError as problem:
@@ -227,22 +215,22 @@ class Agent:
         """Say the prompts that are queued; return whether there was any."""
         queued = await self._attachments_of_queue()
         if queued:
-            self._open_conversation.record(lambda latest: latest.deliver_prompts(queued))
+            self.open_conversation.record(lambda latest: latest.deliver_prompts(queued))
         return bool(queued)
 
     async def _attachments_of_queue(self) -> dict[Version, Sequence[JsonObject]]:
         """Return what goes with each queued prompt, those queued meanwhile among them."""
         found: dict[Version, Sequence[JsonObject]] = {}
         while True:
-            queue = self._open_conversation.conversation.queue
+            queue = self.open_conversation.conversation.queue
             new = next((version for version in queue if version not in found), None)
             if new is None:
                 return {version: found[version] for version in queue}
-            found[new] = await self._attach(queue[new])
+            found[new] = await self.attach(queue[new])
 
     async def _ask(self) -> Answer:
         """Send the context, append the answer, and return it."""
-        conversation = self._open_conversation.conversation
+        conversation = self.open_conversation.conversation
         if self._requests is None or self._requests.conversation is not conversation:
             self._requests = Requests(conversation)  # the first, or read again after a failed save
         (request, proof), version = self._requests.request(conversation.leaf), conversation.version
@@ -250,7 +238,7 @@ class Agent:
         answer, began = Answer(), monotonic()
 
         def append(content: list[JsonObject], stop_reason: str | None) -> None:
-            self._open_conversation.record(
+            self.open_conversation.record(
                 lambda latest: latest.append_answer(
                     content,
                     stop_reason=stop_reason,
@@ -268,12 +256,12 @@ class Agent:
 
         self._sent += 1
         try:
-            async for event in self._model.stream(request):
+            async for event in self.model.stream(request):
                 if event["type"] == "retry":  # what came of the attempt before is void
                     self._sent += 1
                     self._lost, answer = added(self._lost, answer.usage), Answer()
                 answer.apply(event)
-                self._screen.streamed(event)
+                self.screen.streamed(event)
         except (ModelError, asyncio.CancelledError) as stopped:
             if answer.kept_if_cut_short:
                 why = "failed" if isinstance(stopped, ModelError) else "interrupted"
@@ -283,11 +271,11 @@ class Agent:
             raise
         append(answer.content, answer.stop_reason)
         self.compactor.keep_guess()
-        self._screen.answered()
+        self.screen.answered()
         return answer
 
     def _end_turn(self, outcome: str, first: int, error: TurnError | None = None) -> str:
-        leaf = self._open_conversation.conversation.leaf
+        leaf = self.open_conversation.conversation.leaf
 
         def end(conversation: Conversation) -> None:
             if conversation.leaf == leaf:  # else another program works there
@@ -296,9 +284,9 @@ class Agent:
             spent = added(total(conversation, since=first), lost)
             conversation.end_turn(outcome, error=error, spent=spent, lost=lost)
 
-        self._open_conversation.record(end, anywhere=True)
+        self.open_conversation.record(end, anywhere=True)
         self._lost = self.compactor.summariser.unrecorded = {}
-        self._screen.turn_ended(outcome, error)
+        self.screen.turn_ended(outcome, error)
         return outcome
 
 

@@ -213,7 +213,7 @@ class AgentFactory:
         cwd = working_directory(open_conversation.conversation, self.settings.cwd)
         toolbox = self._toolbox(open_conversation.conversation)
         return Agent(
-            open_conversation,
+            open_conversation=open_conversation,
             compactor=self.compactor(open_conversation, screen),
             model=self.model,
             limits=TurnLimits(self.settings.keys.max_requests, self.settings.keys.max_cost, _cost),

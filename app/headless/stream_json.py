@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from app.open_conversation import OpenConversation
     from app.ports import Proposal
     from domain.messages import JsonObject, ToolUseBlock
+
+    _Job = Callable[[], Coroutine[Any, Any, None]]
 
 _CHUNK = 65_536
 _ENDLESS = 16 * LONGEST
@@ -95,38 +98,30 @@ class ProgramApprover:
                 answer.set_result(Approval("no", reason=NOBODY))
 
 
+@dataclass
 class Driver:
     """One conversation, driven from outside."""
 
-    def __init__(
-        self,
-        agent: Agent,
-        open_conversation: OpenConversation,
-        approver: ProgramApprover | None,
-        *,
-        began: happenings.Began,
-    ) -> None:
-        self._agent = agent
-        self._open_conversation = open_conversation
-        self._id = open_conversation.conversation.id
-        self._approver = approver
-        self._began = began
-        self._inbox: asyncio.Queue[Callable[[], Coroutine[Any, Any, None]]] = asyncio.Queue()
-        self._room = threading.Semaphore(_MOST_WAITING)
-        self._turn: asyncio.Task[str] | None = None
-        self._since = 0
-        self._line = 0
-        self._exit_code: int | None = None
-        self._is_leaving = False
+    agent: Agent
+    open_conversation: OpenConversation
+    approver: ProgramApprover | None
+    began: happenings.Began
+    _inbox: asyncio.Queue[_Job] = field(default_factory=asyncio.Queue)
+    _room: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_MOST_WAITING))
+    _turn: asyncio.Task[str] | None = None
+    _since: int = 0
+    _line: int = 0
+    _exit_code: int | None = None
+    _is_leaving: bool = False
 
     async def run(self) -> int:
         """Do what the lines say until they end; return the exit code."""
         loop = asyncio.get_running_loop()
         with owned(lambda code: self._inbox.put_nowait(partial(self._leave, code))):
-            happened(self._began)
+            happened(self.began)
             read_lines(lambda line: self._hand_over(line, loop))
-            if self._agent.is_waiting():
-                await self._begin(self._agent.go_on())
+            if self.agent.is_waiting():
+                await self._begin(self.agent.go_on())
             while self._exit_code is None or self._turn is not None:
                 await (await self._inbox.get())()
         return self._exit_code
@@ -138,8 +133,8 @@ class Driver:
         loop.call_soon_threadsafe(self._inbox.put_nowait, take)
 
     async def _end_of_input(self) -> None:
-        if self._approver is not None:
-            self._approver.hang_up()
+        if self.approver is not None:
+            self.approver.hang_up()
         if self._exit_code is None:
             self._exit_code = DONE
 
@@ -164,9 +159,9 @@ class Driver:
                     raise _RefusedError("no turn is running")
                 self._interrupt()
             case "approve":
-                if self._approver is None:
+                if self.approver is None:
                     raise _RefusedError("with --yes no approval is needed")
-                self._approver.answer(said)
+                self.approver.answer(said)
             case "quit":
                 await self._leave(DONE)
             case str(unknown):
@@ -179,15 +174,15 @@ class Driver:
         if not isinstance(text, str) or not text.strip():
             raise _RefusedError("a prompt needs some text")
         if self._turn is None:
-            await self._begin(self._agent.run_turn(text))
+            await self._begin(self.agent.run_turn(text))
             return
-        self._open_conversation.record(lambda conversation: conversation.queue_prompt(text))
-        happened(happenings.Queued(self._open_conversation.conversation.version, text))
+        self.open_conversation.record(lambda conversation: conversation.queue_prompt(text))
+        happened(happenings.Queued(self.open_conversation.conversation.version, text))
 
     # -- turns ---------------------------------------------------------------------------------
 
     async def _begin(self, turn: Coroutine[Any, Any, str]) -> None:
-        self._since = self._open_conversation.conversation.version + 1
+        self._since = self.open_conversation.conversation.version + 1
         self._turn = asyncio.ensure_future(turn)
         self._turn.add_done_callback(lambda _: self._inbox.put_nowait(self._end))
         await asyncio.sleep(0)  # an interruption that follows at once finds the prompt recorded
@@ -199,13 +194,13 @@ class Driver:
         if not turn.cancelled() and (error := turn.exception()) is not None:
             if not isinstance(error, EXPECTED):
                 raise error
-            happened(failure("not_recorded", message_of(error), self._id))
+            happened(failure("not_recorded", message_of(error), self.open_conversation.id))
             return
-        conversation = self._open_conversation.conversation
+        conversation = self.open_conversation.conversation
         happened(result_of(conversation, self._since))
         is_done = not turn.cancelled() and turn.result() == "done"
         if is_done and conversation.queue and not self._is_leaving:
-            await self._begin(self._agent.go_on())
+            await self._begin(self.agent.go_on())
 
     def _interrupt(self) -> None:
         """Stop the turn, once: a second time would disturb its tidying up."""

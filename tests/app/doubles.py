@@ -96,7 +96,7 @@ class Desk:
         self.toolbox = toolbox or Toolbox(cwd=cwd, side_files=cwd / ".outputs", tools=offered)
         self.compactor = Compactor(self.at_hand, self.model, self.screen, lambda _: window)
         self.agent = Agent(
-            self.at_hand,
+            open_conversation=self.at_hand,
             compactor=self.compactor,
             limits=limits,
             model=self.model,

@@ -79,7 +79,7 @@ def test_a_result_hangs_from_its_call(conversations, tmp_path, meanwhile):
     script = [reply(call("bash", command="echo one >> made; cat made")), reply("Done.")]
     with ScriptedServer(script) as server:
         desk = Desk(conversations, server, tmp_path)
-        desk.agent._tool_calls._toolbox = Busy(desk.toolbox)
+        desk.agent.tool_calls.toolbox = Busy(desk.toolbox)
         assert asyncio.run(desk.say("go")) == "done"
 
     [result] = server.requests[1].json["messages"][-1]["content"]

@@ -177,7 +177,13 @@ def _turn(app, size):
     model, screen = Instant(), Blind()
     compactor = Compactor(at_hand, model, screen, lambda _: 10**9)
     calls = ToolCalls(at_hand, Tools(), screen, screen)
-    agent = Agent(at_hand, model=model, tool_calls=calls, screen=screen, compactor=compactor)
+    agent = Agent(
+        open_conversation=at_hand,
+        model=model,
+        tool_calls=calls,
+        screen=screen,
+        compactor=compactor,
+    )
 
     def run():
         async def turn():
