@@ -180,22 +180,12 @@ def _apply(original: str, changes: Sequence[_Change]) -> str:
     return "".join([*pieces, original[done:]])
 
 
-@dataclass(slots=True)
-class _Window:
-    """Lines around some changes: where they are before, and how many the changes add."""
-
-    first: int
-    last: int
-    added: int
-
-
 def _diff(name: str, before: str, after: str, changes: Sequence[_Change]) -> str:
     """Return a unified diff. It looks around the changes only: files are long, lines repeat."""
     old, new = lines_of(before), lines_of(after)
     diff = [f"--- a/{name}\n", f"+++ b/{name}\n"]
     shift = 0
-    for window in _windows(before, changes):
-        first, last, added = window.first, window.last, window.added
+    for first, last, added in _windows(before, changes):
         last_new = last + shift + added if last < len(old) else len(new)
         hunks = difflib.unified_diff(
             old[first:last],
@@ -208,17 +198,17 @@ def _diff(name: str, before: str, after: str, changes: Sequence[_Change]) -> str
     return "".join(diff)
 
 
-def _windows(text: str, changes: Sequence[_Change]) -> list[_Window]:
-    windows: list[_Window] = []
+def _windows(text: str, changes: Sequence[_Change]) -> list[tuple[int, int, int]]:
+    """Return the lines around changes: the first, the one after the last, how many are added."""
+    windows: list[tuple[int, int, int]] = []
     for change in changes:
         first = max(0, text.count("\n", 0, change.start) - _CONTEXT)
         last = text.count("\n", 0, change.end) + 1 + _CONTEXT
         added = change.text.count("\n") - text.count("\n", change.start, change.end)
-        if windows and first <= windows[-1].last:
-            windows[-1].last = last
-            windows[-1].added += added
-        else:
-            windows.append(_Window(first, last, added))
+        if windows and first <= windows[-1][1]:
+            first, _, added_before = windows.pop()
+            added += added_before
+        windows.append((first, last, added))
     return windows
 
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from pathspec import GitIgnoreSpec
 
+    _Rules = tuple[tuple[str, GitIgnoreSpec], ...]
+    """What is ignored, the farthest rules first: each with the folder that it counts from."""
+
 _STARS = re.compile(r"\*+")
 _FIXED = re.compile(r"\[[^\]/]+\]|.", re.DOTALL)
 _MOST_CHOICES: Final = 64
@@ -42,16 +45,17 @@ def walk(start: Path) -> Iterator[Found]:
 
     Hidden files are files. A folder that cannot be read is empty.
     """
-    rules = _Rules.above(start)
+    way, rules = _way_to(start)
     pending = [("", rules)]
     while pending:
         folder, rules = pending.pop()
-        rules = rules.of(start / folder, folder)
+        rules = _with_file(rules, start / folder / ".gitignore", f"{way}{folder}")
         inner = []
         for entry in _entries(start / folder):
             name = f"{folder}{entry.name}"
             is_folder = entry.is_dir(follow_symlinks=False)
-            if entry.name == ".git" or rules.ignore(name, is_folder=is_folder):
+            path = f"{way}{name}/" if is_folder else f"{way}{name}"
+            if entry.name == ".git" or _is_ignored(path, rules):
                 continue
             yield Found(name, is_folder, entry.is_file(follow_symlinks=False))
             if is_folder:
@@ -65,58 +69,42 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
     return []
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """What is ignored, the farthest rules first: each with the folder that it counts from.
+def _way_to(start: Path) -> tuple[str, _Rules]:
+    """Return the way to *start* from the root of its repository, and the rules on that way.
 
-    A folder is told as the path to it from where the walk began, or, if it lies above, as the path
-    from it to there, after ``^``.
+    Without a repository there are none, nor if *start* is ignored itself.
     """
-
-    specs: tuple[tuple[str, GitIgnoreSpec], ...] = ()
-
-    @classmethod
-    def above(cls, start: Path) -> _Rules:
-        """Return the rules of the repository around *start*; none if it is ignored itself."""
-        start = Path(os.path.realpath(start))
-        root = next((p for p in (start, *start.parents) if (p / ".git").exists()), None)
-        if root is None:
-            return cls()
-        rules = cls().with_file(root / ".git" / "info" / "exclude", _from(root, start))
-        for folder in reversed([p for p in start.parents if p.is_relative_to(root)]):
-            rules = rules.with_file(folder / ".gitignore", _from(folder, start))
-        return cls() if rules.ignore("", is_folder=True) else rules
-
-    def of(self, folder: Path, name: str) -> _Rules:
-        """Return these rules and those of a folder on the way."""
-        return self.with_file(folder / ".gitignore", name)
-
-    def with_file(self, path: Path, base: str) -> _Rules:
-        from pathspec import GitIgnoreSpec  # noqa: PLC0415 - only where files are looked for
-
-        try:
-            with open_regular(path) as file:
-                lines = file.read(_MOST_RULES).decode("utf-8-sig", "replace").splitlines()
-            return _Rules((*self.specs, (base, GitIgnoreSpec.from_lines(lines))))
-        except (OSError, ToolError, ValueError):
-            return self
-
-    def ignore(self, name: str, *, is_folder: bool) -> bool:
-        """Tell whether git ignores *name*: the nearest rule that says something counts."""
-        for base, spec in reversed(self.specs):
-            inside = f"{base[1:]}{name}" if base.startswith("^") else name[len(base) :]
-            if not inside:
-                continue
-            path = inside if not is_folder or inside.endswith("/") else f"{inside}/"
-            said = spec.check_file(path).include
-            if said is not None:
-                return said
-        return False
+    start = Path(os.path.realpath(start))
+    root = next((p for p in (start, *start.parents) if (p / ".git").exists()), None)
+    if root is None:
+        return "", ()
+    rules = _with_file((), root / ".git" / "info" / "exclude", "")
+    way = ""
+    for part in start.relative_to(root).parts:
+        rules = _with_file(rules, root / way / ".gitignore", way)
+        way = f"{way}{part}/"
+    return way, () if way and _is_ignored(way, rules) else rules
 
 
-def _from(folder: Path, start: Path) -> str:
-    inside = start.relative_to(folder).as_posix()
-    return "^" if inside == "." else f"^{inside}/"
+def _with_file(rules: _Rules, path: Path, base: str) -> _Rules:
+    """Return *rules* and those of the file *path*, which count from the folder *base*."""
+    from pathspec import GitIgnoreSpec  # noqa: PLC0415 - only where files are looked for
+
+    try:
+        with open_regular(path) as file:
+            lines = file.read(_MOST_RULES).decode("utf-8-sig", "replace").splitlines()
+        return (*rules, (base, GitIgnoreSpec.from_lines(lines)))
+    except (OSError, ToolError, ValueError):
+        return rules
+
+
+def _is_ignored(path: str, rules: _Rules) -> bool:
+    """Tell whether git ignores *path*: the nearest rule that says something counts."""
+    for base, spec in reversed(rules):
+        said = spec.check_file(path[len(base) :]).include
+        if said is not None:
+            return said
+    return False
 
 
 def glob(pattern: str) -> re.Pattern[str]:
