@@ -34,6 +34,7 @@ _DECORATION = re.compile(
 _SPECIAL = re.compile(r"[\x00-\x08\x0d-\x1f\x7f]")
 _MOVES = re.compile(r"[\r\x08\x1b]")
 _TOKEN = re.compile(r"([^\n\r\x08\x1b]+|\n|\r|\x08+|\x1b(?:\[([0-?]*)[ -/]*([@-~])|[ -/]*[0-~])?)")
+_SAME: Final = {"\x1b7": "\x1b[s", "\x1b8": "\x1b[u", "\x1bM": "\x1b[A"}
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[PX\]^_][^\x07\x1b]*\x1b?|[()*+ -/]*)?$")
 
 
@@ -67,6 +68,8 @@ class Terminal:
         if "\x1b" in text[-_LONGEST_SEQUENCE:] and (end := _UNFINISHED.search(text)):
             text, self._held = text[: end.start()], text[end.start() :]
         text = _DECORATION.sub("", text).replace("\r\n", "\n")
+        for short, sequence in _SAME.items():
+            text = text.replace(short, sequence)
         if text.endswith("\r"):  # perhaps a newline follows
             text, self._held = text[:-1], "\r" + self._held
         if at_end and not _MOVES.search(text):
@@ -117,12 +120,6 @@ class Terminal:
                 self._column = max(self._at() - len(part), 0)
             elif part[0] != "\x1b":
                 self._write(part)
-            elif part == "\x1b7":
-                self._saved = self._row, self._at()
-            elif part == "\x1b8":
-                self._go(*self._saved)
-            elif part == "\x1bM":
-                self._go(self._row - 1, self._at())
 
     def _end_line(self) -> None:
         if self._is_overwritten:  # what was blanked out is not there
