@@ -12,7 +12,7 @@ from infrastructure.tools.encodings import decode
 from infrastructure.tools.files import CHANGING, FileState
 from infrastructure.tools.output import capped
 from infrastructure.tools.replacing import replace
-from infrastructure.tools.tool import Call, Tool
+from infrastructure.tools.tool import FileCall, Tool
 
 if TYPE_CHECKING:
     from infrastructure.tools.output import ToolContext
@@ -36,35 +36,30 @@ class Edition(NamedTuple):
     unseen: str = ""
 
 
-class ChangingTool(Tool[Call]):
+class ChangingTool(Tool[FileCall]):
     """Makes a new edition of one file, and writes it over the state that it was made from."""
 
     @abstractmethod
-    def _path(self, call: Call) -> str:
-        """Return the file that *call* names."""
-
-    @abstractmethod
-    def _edition(self, call: Call, old: FileState, context: ToolContext) -> Edition:
+    def _edition(self, call: FileCall, old: FileState, context: ToolContext) -> Edition:
         """Return what *call* makes of *old*; may raise `ToolError` and `OSError`."""
 
-    async def _plan(self, call: Call, context: ToolContext) -> Plan:
+    async def _plan(self, call: FileCall, context: ToolContext) -> Plan:
         return await asyncio.to_thread(self._planned, call, context)
 
-    async def _run(self, call: Call, context: ToolContext) -> ToolOutput:
+    async def _run(self, call: FileCall, context: ToolContext) -> ToolOutput:
         return await asyncio.to_thread(self._written, call, context)
 
-    def _planned(self, call: Call, context: ToolContext) -> Plan:
-        path = self._path(call)
-        old = FileState.now(path, context.cwd)
+    def _planned(self, call: FileCall, context: ToolContext) -> Plan:
+        old = FileState.now(call.path, context.cwd)
         edition = self._edition(call, old, context)
-        before = None if old.data is None else _shown(old.data, path)
-        change = Change(path, old.target, before, _shown(edition.data, path))
+        before = None if old.data is None else _shown(old.data, call.path)
+        change = Change(call.path, old.target, before, _shown(edition.data, call.path))
         unseen = ToolOutput(edition.unseen, is_error=True) if edition.unseen else None
         return Plan(change=change, state=old, unseen=unseen)
 
-    def _written(self, call: Call, context: ToolContext) -> ToolOutput:
+    def _written(self, call: FileCall, context: ToolContext) -> ToolOutput:
         with CHANGING:
-            old = FileState.now(self._path(call), context.cwd)
+            old = FileState.now(call.path, context.cwd)
             if context.state not in (None, old):
                 raise ToolError(_CHANGED.format(path=old.path))
             edition = self._edition(call, old, context)

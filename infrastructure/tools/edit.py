@@ -19,7 +19,7 @@ from infrastructure.tools.changing import ChangingTool, Edition
 from infrastructure.tools.encodings import decode, lines_of
 from infrastructure.tools.files import missing
 from infrastructure.tools.matching import NoMatchError, match
-from infrastructure.tools.tool import Arguments
+from infrastructure.tools.tool import Arguments, FileArguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,10 +42,9 @@ class Edit(Arguments):
     new_text: str = Field(description="The text that takes its place; empty to delete")
 
 
-class EditInput(Arguments):
+class EditInput(FileArguments):
     """A file and the edits to make in it."""
 
-    path: str = Field(description="Path of the file, absolute or from the working directory")
     edits: list[Edit] = Field(
         min_length=1,
         description="The edits; each is matched against the file as it is now, and they must not "
@@ -85,9 +84,6 @@ class EditTool(ChangingTool[EditInput]):
     def _summary(self, call: EditInput) -> str:
         number = len(call.edits)
         return f"edit {call.path}" + (f" ({number} edits)" if number > 1 else "")
-
-    def _path(self, call: EditInput) -> str:
-        return call.path
 
     def _edition(self, call: EditInput, old: FileState, context: ToolContext) -> Edition:
         if old.data is None:

@@ -16,7 +16,7 @@ from infrastructure.tools import images
 from infrastructure.tools.encodings import decode, lines_of
 from infrastructure.tools.files import LARGEST, digest, open_regular, resolve
 from infrastructure.tools.output import MAX_BYTES, MAX_LINES, size
-from infrastructure.tools.tool import Arguments, Tool
+from infrastructure.tools.tool import FileArguments, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,10 +28,9 @@ _SNIFFED: Final = 8 * 1024
 _PIECE: Final = 1024 * 1024
 
 
-class ReadInput(Arguments):
+class ReadInput(FileArguments):
     """A file and which of its lines."""
 
-    path: str = Field(description="Path of the file, absolute or from the working directory")
     offset: int = Field(1, ge=1, description="First line to show, counted from 1")
     limit: int = Field(MAX_LINES, ge=1, description="How many lines to show at most")
     numbers: bool = Field(default=False, description="Whether each line begins with its number")

@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from domain.answer import UNPARSED
 from domain.text import valid, valid_json
@@ -25,7 +25,14 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class FileArguments(Arguments):
+    """Arguments of a call that is about one file."""
+
+    path: str = Field(description="Path of the file, absolute or from the working directory")
+
+
 Call = TypeVar("Call", bound=Arguments)
+FileCall = TypeVar("FileCall", bound=FileArguments)
 
 
 class Tool(ABC, Generic[Call]):

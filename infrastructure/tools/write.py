@@ -10,7 +10,7 @@ from infrastructure.errors import ToolError
 from infrastructure.tools.changing import ChangingTool, Edition
 from infrastructure.tools.encodings import BOMS, decode
 from infrastructure.tools.output import size
-from infrastructure.tools.tool import Arguments
+from infrastructure.tools.tool import FileArguments
 
 if TYPE_CHECKING:
     from infrastructure.tools.files import FileState
@@ -26,10 +26,9 @@ _UNSEEN: Final = (
 )
 
 
-class WriteInput(Arguments):
+class WriteInput(FileArguments):
     """A file and all of its text."""
 
-    path: str = Field(description="Path of the file, absolute or from the working directory")
     content: str = Field(description="All of the file's new text")
 
 
@@ -46,9 +45,6 @@ class Write(ChangingTool[WriteInput]):
 
     def _summary(self, call: WriteInput) -> str:
         return f"write {call.path} ({_lines(call.content)})"
-
-    def _path(self, call: WriteInput) -> str:
-        return call.path
 
     def _edition(self, call: WriteInput, old: FileState, context: ToolContext) -> Edition:
         data = _data(call, old)
