@@ -111,23 +111,19 @@ class _Child:
     def __init__(self, command: str, cwd: Path, feed: Callable[[bytes], None]) -> None:
         self._feed = feed
         self._loop = asyncio.get_running_loop()
-        self._pipe, writing_end = os.pipe()
-        try:
-            os.set_blocking(self._pipe, False)
-            self._popen = subprocess.Popen(  # noqa: S603 - running commands is what this is for
-                [shutil.which("bash") or "/bin/sh", b"-c", command.encode()],
-                cwd=cwd,
-                env=environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=writing_end,
-                stderr=writing_end,
-                start_new_session=True,
-            )
-        except BaseException:
-            os.close(self._pipe)
-            raise
-        finally:
-            os.close(writing_end)
+        self._popen = subprocess.Popen(  # noqa: S603 - running commands is what this is for
+            [shutil.which("bash") or "/bin/sh", b"-c", command.encode()],
+            cwd=cwd,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            start_new_session=True,
+        )
+        assert self._popen.stdout is not None
+        self._pipe = self._popen.stdout
+        os.set_blocking(self._pipe.fileno(), False)
         self._groups = {self._popen.pid}
         self._is_open = True
         self._loop.add_reader(self._pipe, self._read)
@@ -175,7 +171,7 @@ class _Child:
     def _hand_over(self) -> None:
         """Leave the pipe to a `cat` that ends when the last writer does."""
         self._stop_reading()
-        os.set_blocking(self._pipe, True)
+        os.set_blocking(self._pipe.fileno(), True)
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             subprocess.run(
                 ["/bin/sh", "-c", "exec 3<&0; cat <&3 >/dev/null 2>&1 &"],
@@ -192,7 +188,7 @@ class _Child:
     def close(self) -> None:
         """Let go of the pipe and, if need be, wait a moment for a killed shell."""
         self._stop_reading()
-        os.close(self._pipe)
+        self._pipe.close()
         if self._popen.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._popen.wait(_REAP)
@@ -213,15 +209,12 @@ class _Child:
         """Read one chunk and return its size: 0 at the end and when there is nothing now."""
         if not self._is_open:
             return 0
-        try:
-            data = os.read(self._pipe, _CHUNK)
-        except BlockingIOError:
-            return 0
+        data = self._pipe.read(_CHUNK)
         if data:
             self._feed(data)
-        else:
+        elif data is not None:
             self._stop_reading()
-        return len(data)
+        return len(data or b"")
 
     def _stop_reading(self) -> None:
         if self._is_open:
