@@ -117,25 +117,17 @@ def open_or_create(path: Path) -> int:
 
 def close(fd: int) -> None:
     """Close *fd*; an error on closing is no news, for all that matters was synced."""
-    try:
+    with contextlib.suppress(OSError):
         os.close(fd)
-    except OSError:
-        return
 
 
 def read(fd: int, length: int, offset: int) -> bytes:
     """Read *length* bytes at *offset*; fewer only at the end of the file."""
-    data = os.pread(fd, length, offset)
-    if len(data) == length or not data:
-        return data
-    parts = [data]
-    missing = length - len(data)
-    while missing > 0:
-        data = os.pread(fd, missing, offset + length - missing)
-        if not data:
-            break
+    parts = []
+    while length > 0 and (data := os.pread(fd, length, offset)):
         parts.append(data)
-        missing -= len(data)
+        length -= len(data)
+        offset += len(data)
     return b"".join(parts)
 
 

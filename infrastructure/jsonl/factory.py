@@ -14,7 +14,7 @@ As with every name of the library, ``<APPLICATION NAME>_<NAME>`` comes first.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from eventsourcing.persistence import InfrastructureFactory
 from eventsourcing.utils import resolve_topic
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from eventsourcing.utils import Environment, EnvType
 
 Recorder = TypeVar("Recorder")
-
-_DURABILITIES: Final = {"fsync": True, "os": False}
 
 
 class JSONLFactory(InfrastructureFactory[JSONLTrackingRecorder]):
@@ -104,11 +102,10 @@ class JSONLFactory(InfrastructureFactory[JSONLTrackingRecorder]):
 
     def _durable(self) -> bool:
         value = self.env.get(self.LEFTFOLD_DURABILITY) or "fsync"
-        try:
-            return _DURABILITIES[value]
-        except KeyError:
+        if value not in ("fsync", "os"):
             text = f"{self.LEFTFOLD_DURABILITY} is {value!r}; it may be 'fsync' or 'os'"
-            raise SettingsError(text) from None
+            raise SettingsError(text)
+        return value == "fsync"
 
 
 def _expanded(path: str) -> Path:

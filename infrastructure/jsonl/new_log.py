@@ -43,7 +43,8 @@ def put_in_place(
     Raises:
         WriteError: Nothing was made, and *path* is as it was.
     """
-    head = encode_header(str(conversation), _now())
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    head = encode_header(str(conversation), now)
     fd, temporary = None, path
     try:
         temporary = path.with_name(f".{conversation}.{disk.random_bytes(6).hex()}.tmp")
@@ -87,7 +88,3 @@ def _discard(fd: int, *paths: Path) -> None:
             if identity_of(disk.stat(path)) == identity_of(disk.stat_fd(fd)):
                 disk.remove(path)
     disk.close(fd)
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
