@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import groupby
 from typing import Any
 
 from infrastructure.model import offline_phrases as phrases
@@ -128,6 +127,11 @@ class _Turn:
             chinese=bool(prompts and re.search(r"[\u3400-\u9fff]", prompts[-1])),
         )
 
+    @property
+    def earlier(self) -> list[str]:
+        """What was asked before, also what a summary quotes."""
+        return [quoted for prompt in self.prompts[:-1] for quoted in _quotable(prompt)]
+
     def say(self, english: str, chinese: str) -> str:
         return chinese if self.chinese else english
 
@@ -210,7 +214,7 @@ def _use_tools(turn: _Turn, match: re.Match[str]) -> list[Json]:
 
 
 def _recall(turn: _Turn, _match: re.Match[str]) -> list[Json]:
-    earlier = [quoted for prompt in turn.prompts[:-1] for quoted in _quotable(prompt)]
+    earlier = turn.earlier
     if not earlier:
         return turn.answer(
             "Nothing came before this in the messages that I was sent.",
@@ -273,8 +277,7 @@ def _summarise(turn: _Turn, match: re.Match[str]) -> list[Json]:
     """Quote what was asked, and which files: in the prompt, else in the messages before it."""
     text = match["text"]
     if "[User]" not in text and len(turn.prompts) > 1:
-        earlier = [quoted for prompt in turn.prompts[:-1] for quoted in _quotable(prompt)]
-        lines = [f"[User] {_quote(prompt)}" for prompt in earlier]
+        lines = [f"[User] {_quote(prompt)}" for prompt in turn.earlier]
         text = "\n".join([*lines, _canonical(turn.request["messages"][:-1])])
     asked = list(dict.fromkeys(re.findall(r"(?m)^[ \t>-]*(\[User\].*?)[ \t]*$", text)))
     paths = dict.fromkeys(re.findall(r'"path"\s*:\s*"([^"\n]+)"', text))
@@ -314,7 +317,7 @@ def _show(turn: _Turn, call: Json, result: Json) -> str:
     lead, empty = _lead(turn, call, failed=result.get("is_error") is True)
     if not text.strip():
         return empty
-    fence = "`" * max(3, *(1 + len(list(run)) for char, run in groupby(text) if char == "`"), 3)
+    fence = "`" * max(3, *(1 + len(run) for run in re.findall("`+", text)), 3)
     return f"{lead}\n\n{fence}\n{_capped(turn, text)}\n{fence}"
 
 

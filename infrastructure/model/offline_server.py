@@ -23,7 +23,6 @@ from infrastructure.model import offline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from types import TracebackType
     from typing import Self
 
     from infrastructure.model.offline import Json, Reply
@@ -89,12 +88,7 @@ class OfflineServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def read_request(self, path: str, body: bytes) -> Json:
@@ -134,49 +128,43 @@ def message_events(message: Json) -> Iterator[SSE]:
     """Yield the events by which the API streams *message*: each a name and its data."""
     usage = message["usage"]
     start = {**message, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
-    yield "message_start", {"type": "message_start", "message": start}
-    yield "ping", {"type": "ping"}
+    yield _event("message_start", message=start)
+    yield _event("ping")
     for index, block in enumerate(message["content"]):
-        yield from _block_events(index, block)
+        start, deltas = _split(block)
+        yield _event("content_block_start", index=index, content_block=start)
+        for delta in deltas:
+            yield _event("content_block_delta", index=index, delta=delta)
+        yield _event("content_block_stop", index=index)
     delta = {"stop_reason": message["stop_reason"], "stop_sequence": message["stop_sequence"]}
-    yield "message_delta", {"type": "message_delta", "delta": delta, "usage": usage}
-    yield "message_stop", {"type": "message_stop"}
+    yield _event("message_delta", delta=delta, usage=usage)
+    yield _event("message_stop")
 
 
-def _block_events(index: int, block: Json) -> Iterator[SSE]:
-    start, deltas = _split(block)
-    name = "content_block_start"
-    yield name, {"type": name, "index": index, "content_block": start}
-    for delta in deltas:
-        name = "content_block_delta"
-        yield name, {"type": name, "index": index, "delta": delta}
-    name = "content_block_stop"
-    yield name, {"type": name, "index": index}
+def _event(name: str, **data: Any) -> SSE:
+    return name, {"type": name, **data}
 
 
 def _split(block: Json) -> tuple[Json, list[Json]]:
     """Return how *block* starts, and the deltas that complete it. Unknown types start complete."""
-    match block["type"]:
-        case "text":
-            pieces = _pieces(block["text"])
-            deltas = [{"type": "text_delta", "text": piece} for piece in pieces]
-            return {**block, "text": ""}, deltas
-        case "thinking":
-            pieces = _pieces(block["thinking"])
-            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces]
-            deltas.append({"type": "signature_delta", "signature": block["signature"]})
-            return {**block, "thinking": "", "signature": ""}, deltas
-        case "tool_use":
-            pieces = _pieces(json.dumps(block["input"], ensure_ascii=False))
-            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
-            return {**block, "input": {}}, deltas
+    match block:
+        case {"type": "text", "text": text}:
+            return {**block, "text": ""}, _deltas("text_delta", "text", text)
+        case {"type": "thinking", "thinking": text, "signature": signature}:
+            last = {"type": "signature_delta", "signature": signature}
+            start = {**block, "thinking": "", "signature": ""}
+            return start, [*_deltas("thinking_delta", "thinking", text), last]
+        case {"type": "tool_use", "input": arguments}:
+            text = json.dumps(arguments, ensure_ascii=False)
+            return {**block, "input": {}}, _deltas("input_json_delta", "partial_json", text)
         case _:
             return block, []
 
 
-def _pieces(text: str) -> list[str]:
+def _deltas(kind: str, key: str, text: str) -> list[Json]:
     size = max(_SHORTEST_PIECE, -(-len(text) // _PIECES))
-    return [text[start : start + size] for start in range(0, len(text), size)]
+    pieces = (text[start : start + size] for start in range(0, len(text), size))
+    return [{"type": kind, key: piece} for piece in pieces]
 
 
 class _Listener(ThreadingHTTPServer):

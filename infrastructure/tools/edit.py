@@ -8,7 +8,6 @@ import itertools
 import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import Field, model_validator
@@ -18,7 +17,7 @@ from infrastructure.errors import ToolError
 from infrastructure.tools.changing import ChangingTool, Edition
 from infrastructure.tools.encodings import decode, lines_of
 from infrastructure.tools.files import missing
-from infrastructure.tools.matching import NoMatchError, match
+from infrastructure.tools.matching import Match, NoMatchError, match
 from infrastructure.tools.tool import Arguments, FileArguments
 
 if TYPE_CHECKING:
@@ -100,18 +99,7 @@ class EditTool(ChangingTool[EditInput]):
         return Edition(data, told, is_known=is_known)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Change:
-    """Where an edit goes: a span of the text whose lines have lost their carriage returns."""
-
-    start: int
-    end: int
-    number: int
-    text: str
-    remark: str = ""
-
-
-def _remarks(changes: Sequence[_Change]) -> str:
+def _remarks(changes: Sequence[Match]) -> str:
     """Say which edits matched a text that differs in what nobody sees."""
     return "".join(f"[Edit {c.number} was made, though {c.remark}]\n" for c in changes if c.remark)
 
@@ -120,14 +108,14 @@ def _normal(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _changes(file: Text, path: str, edits: Sequence[Edit]) -> list[_Change]:
-    """Return where each edit goes, in the order of the text.
+def _changes(file: Text, path: str, edits: Sequence[Edit]) -> list[Match]:
+    """Return where each edit goes in the text without carriage returns, in order.
 
     Raises:
         ToolError: A text is not there, is there more than once, or two of them overlap.
     """
     text = _normal(file.text)
-    changes = []
+    changes: list[Match] = []
     for number, edit in enumerate(edits, 1):
         old = _normal(edit.old_text.removeprefix(_BOM)) or edit.old_text
         try:
@@ -136,7 +124,7 @@ def _changes(file: Text, path: str, edits: Sequence[Edit]) -> list[_Change]:
             raise ToolError(f"Edit {number}: {error}{_uncertain(file, path, old)}") from None
         if file.encoding is None and text[found.start - 1 : found.start] > "\x7f":
             raise ToolError(f"Edit {number}: its place is uncertain.{_uncertain(file, path, 'é')}")
-        changes.append(_Change(found.start, found.end, number, found.new, found.remark))
+        changes.append(found._replace(number=number))
     changes.sort()
     for before, after in itertools.pairwise(changes):
         if after.start < before.end:
@@ -157,7 +145,7 @@ def _uncertain(file: Text, path: str, old: str) -> str:
     )
 
 
-def _apply(original: str, changes: Sequence[_Change]) -> str:
+def _apply(original: str, changes: Sequence[Match]) -> str:
     """Return *original* with the changes; everything between them stays as it is, byte by byte.
 
     New lines end as the lines that they replace, or else as most lines of the file do.
@@ -171,12 +159,12 @@ def _apply(original: str, changes: Sequence[_Change]) -> str:
         end = change.end + bisect.bisect_left(dropped, change.end)
         replaced = original[start:end]
         crlf = "\r\n" in replaced if "\n" in replaced else mostly_crlf
-        pieces += [original[done:start], change.text.replace("\n", "\r\n") if crlf else change.text]
+        pieces += [original[done:start], change.new.replace("\n", "\r\n") if crlf else change.new]
         done = end
     return "".join([*pieces, original[done:]])
 
 
-def _diff(name: str, before: str, after: str, changes: Sequence[_Change]) -> str:
+def _diff(name: str, before: str, after: str, changes: Sequence[Match]) -> str:
     """Return a unified diff. It looks around the changes only: files are long, lines repeat."""
     old, new = lines_of(before), lines_of(after)
     diff = [f"--- a/{name}\n", f"+++ b/{name}\n"]
@@ -194,13 +182,13 @@ def _diff(name: str, before: str, after: str, changes: Sequence[_Change]) -> str
     return "".join(diff)
 
 
-def _windows(text: str, changes: Sequence[_Change]) -> list[tuple[int, int, int]]:
+def _windows(text: str, changes: Sequence[Match]) -> list[tuple[int, int, int]]:
     """Return the lines around changes: the first, the one after the last, how many are added."""
     windows: list[tuple[int, int, int]] = []
     for change in changes:
         first = max(0, text.count("\n", 0, change.start) - _CONTEXT)
         last = text.count("\n", 0, change.end) + 1 + _CONTEXT
-        added = change.text.count("\n") - text.count("\n", change.start, change.end)
+        added = change.new.count("\n") - text.count("\n", change.start, change.end)
         if windows and first <= windows[-1][1]:
             first, _, added_before = windows.pop()
             added += added_before

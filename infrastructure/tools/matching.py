@@ -35,12 +35,16 @@ _LINE: Final = 160
 
 
 class Match(NamedTuple):
-    """Where a text stands, what takes its place, and how the file's text differs from it."""
+    """Where a text stands, what takes its place, and how the file's text differs from it.
+
+    *number* tells one edit of several from the others.
+    """
 
     start: int
     end: int
     new: str
     remark: str = ""
+    number: int = 0
 
 
 class NoMatchError(Exception):
