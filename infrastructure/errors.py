@@ -47,37 +47,22 @@ class SettingsError(StoreError):
 class InvalidIdError(StoreError, ProgrammingError):
     """An originator id that is not a UUID: ids never become paths."""
 
-    def __init__(self, originator_id: object) -> None:
-        super().__init__(f"{originator_id!r} is not a UUID; a store is addressed by UUIDs only")
-
 
 class InvalidEventError(StoreError, DataError):
     """An event that a log cannot hold: a version out of range, a topic that is not text."""
 
 
 class VersionConflictError(StoreError, IntegrityError):
-    """A new event's version is not above the log's last one; nothing was written.
-
-    Attributes:
-        originator_id: The conversation.
-        version: The version that was offered.
-        last: The last version of the log, or of the same call.
-    """
+    """A new event's version is not above the last one, of the log or of the same call."""
 
     def __init__(self, originator_id: UUID, version: int, last: int, *, path: Path) -> None:
         super().__init__(
             f"version {version} of {originator_id} is not above version {last}", path=path
         )
-        self.originator_id = originator_id
-        self.version = version
-        self.last = last
 
 
 class LogExistsError(StoreError, IntegrityError):
     """A new log was to be created where one is already."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"{path}: there is a log already", path=path)
 
 
 class LogMissingError(StoreError, OperationalError):
@@ -110,9 +95,6 @@ class NewerFormatError(StoreError, NotSupportedError):
 class LockTimeoutError(StoreError, OperationalError):
     """A kernel lock stayed with another process for too long."""
 
-    def __init__(self, path: Path, seconds: float) -> None:
-        super().__init__(f"{path}: locked by another process for {seconds:g} s", path=path)
-
 
 class LeaseHeldError(StoreError, OperationalError):
     """Another program has this conversation open.
@@ -139,7 +121,6 @@ class WriteError(StoreError, OperationalError):
 
     def __init__(self, path: Path, error: OSError) -> None:
         super().__init__(f"{path}: not saved: {reason_of(error)}", path=path)
-        self.errno = error.errno
 
 
 _REFUSALS = (400, 422)

@@ -40,7 +40,7 @@ def fork(
     with store.lock, store.folder_locked():
         parent, child = store.log(source), store.log(new)
         if child.exists():
-            raise LogExistsError(child.path)
+            raise LogExistsError(f"{child.path}: there is a log already", path=child.path)
         cut, line = parent.cut_after(upto_version)
         last = line.version if line else 0
         if not extra or any(as_uuid(event.originator_id) != new for event in extra):

@@ -47,7 +47,7 @@ def acquire(fd: int, path: Path, *, patience: float = PATIENCE) -> bool:
             pause = min(pause * 1.5, _LONGEST_PAUSE)
     except disk.LocksUnsupportedError:
         return False
-    raise LockTimeoutError(path, patience)
+    raise LockTimeoutError(f"{path}: locked by another process for {patience:g} s", path=path)
 
 
 class Lease:

@@ -284,7 +284,7 @@ def as_uuid(originator_id: UUID | str) -> UUID:
     try:
         return UUID(originator_id)
     except (ValueError, AttributeError, TypeError):
-        raise InvalidIdError(originator_id) from None
+        raise InvalidIdError(f"{originator_id!r} is not a UUID; a store knows UUIDs only") from None
 
 
 def grouped(events: Sequence[StoredEvent]) -> dict[UUID, list[StoredEvent]]:
