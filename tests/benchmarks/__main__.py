@@ -2,16 +2,30 @@
 
 import argparse
 import json
+import re
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
-from tests.benchmarks import appending, measure, peers, plots, reading, startup, table, workload
+from tests.benchmarks import (
+    appending,
+    measure,
+    peers,
+    plots,
+    reading,
+    requesting,
+    startup,
+    table,
+    workload,
+)
+from tests.benchmarks.pi import Pi
 
 NAMES = (
     "append",
     "flat",
     "turn",
+    "request",
     "processes",
     "resume",
     "compaction",
@@ -26,7 +40,27 @@ NAMES = (
 )
 LONG = ("gigabyte",)
 """Only when asked for: to write that much takes minutes."""
-PLOTS = Path(__file__).parents[2] / "docs" / "performance"
+PUBLISHED = Path(__file__).parents[2] / "docs" / "performance"
+
+
+class Effort(NamedTuple):
+    """How many entries, and which part of the rounds (two at least, but for *least*)."""
+
+    sizes: tuple
+    rounds: float = 1.0
+    least: int = 2
+
+
+WHOLE = Effort((1_000, 10_000, 100_000))
+QUICK = Effort((1_000, 10_000), 0.25)
+
+GROWTH = {
+    "resume": ("Resuming a conversation", r"resume ([\d,]+) entries", None),
+    "append": ("A save, by what the conversation has", None, r"(.*), after ([\d,]+) events"),
+    "turn": ("A turn, by what came before", None, r"(.*), ([\d,]+) entries before"),
+    "request": ("A request, by what it holds", None, r"(.*: a request), ([\d,]+) entries"),
+}
+"""For each plot: what it shows; where the size stands, in the title or in the name of a run."""
 
 
 def main():
@@ -37,25 +71,28 @@ def main():
         "--only", action="append", choices=NAMES + LONG, help="only this; may be repeated"
     )
     parser.add_argument(
-        "--plots", type=Path, metavar="DIR", help=f"write the plots to DIR ({PLOTS})"
+        "--publish",
+        type=Path,
+        metavar="DIR",
+        help=f"write plots and the peers' figures to DIR ({PUBLISHED})",
     )
     options = parser.parse_args()
-    bench = Bench(options.only or NAMES, quick=options.quick)
+    bench = Bench(options.only or NAMES, QUICK if options.quick else WHOLE)
     with tempfile.TemporaryDirectory(prefix="leftfold-bench-") as folder:
         bench.run(Path(folder))
     print("\n## Budgets\n")
     print(table.of_budgets(bench.results))
     if options.json:
         options.json.write_text(json.dumps(bench.as_json(), indent=1))
-    if options.plots or not (options.quick or options.only):
-        bench.plot(options.plots or PLOTS)
+    if options.publish or not (options.quick or options.only):
+        bench.publish(options.publish or PUBLISHED)
 
 
 class Bench:
     """Runs what was asked for, and prints each table as soon as it is there."""
 
-    def __init__(self, names, *, quick):
-        self.names, self.quick = names, quick
+    def __init__(self, names, effort=WHOLE):
+        self.names, self.effort = names, effort
         self.machine = measure.machine()
         self.results, self.peers, self.imports = [], {}, {}
 
@@ -63,6 +100,7 @@ class Bench:
         print("# Leftfold's benchmarks\n")
         print(json.dumps(self.machine, ensure_ascii=False), flush=True)
         self.logs = reading.Logs(folder / "logs")
+        self.pi = Pi.found(folder)
         for name in NAMES + LONG:
             if name in self.names:
                 place = folder / name
@@ -70,13 +108,14 @@ class Bench:
                 getattr(self, f"_{name}")(place)
 
     def compare(self, comparison, rounds):
-        result = measure.compare(comparison, max(rounds // 4, 2) if self.quick else rounds)
+        rounds = max(int(rounds * self.effort.rounds), self.effort.least)
+        result = measure.compare(comparison, rounds)
         self.results.append(result)
         print("\n" + table.of_result(result), flush=True)
 
     @property
     def sizes(self):
-        return (1_000, 10_000) if self.quick else (1_000, 10_000, 100_000)
+        return self.effort.sizes
 
     # -- one method for each name ------------------------------------------------------------------
 
@@ -96,7 +135,13 @@ class Bench:
         with ExitStack() as stack:
             app = stack.enter_context(workload.conversations(folder / "os"))
             durable = stack.enter_context(workload.conversations(folder / "fsync", durable=True))
-            self.compare(appending.turns(app, (0, 300, 1_000, 10_000), durable), 12)
+            sizes = [size for size in (0, 300, 1_000, 10_000) if size <= self.sizes[-1]]
+            self.compare(appending.turns(app, sizes, durable), 12)
+
+    def _request(self, folder):
+        with ExitStack() as stack:
+            app = stack.enter_context(workload.conversations(folder))
+            self.compare(requesting.requesting(stack, app, self.sizes[:2]), 20)
 
     def _processes(self, folder):
         self.compare(appending.processes(folder), 5)
@@ -105,11 +150,12 @@ class Bench:
         logs = self.logs
         for size in self.sizes:
             rounds = {1_000: 20, 10_000: 9}.get(size, 4)
-            self.compare(reading.resuming(logs, size, with_sqlite=size < 100_000), rounds)
+            comparison = reading.resuming(logs, size, with_sqlite=size < 100_000, pi=self.pi)
+            self.compare(comparison, rounds)
 
     def _compaction(self, folder):
         self.compare(
-            reading.after_compaction(self.logs, self.sizes[1:] if not self.quick else self.sizes),
+            reading.after_compaction(self.logs, self.sizes[-2:]),
             8,
         )
 
@@ -117,16 +163,16 @@ class Bench:
         self.compare(reading.after_compaction(self.logs, (10_000, 870_000), at_once=10), 8)
 
     def _past(self, folder):
-        self.compare(reading.past(self.logs, 10_000), 6)
+        self.compare(reading.past(self.logs, self.sizes[1]), 6)
 
     def _fork(self, folder):
-        self.compare(reading.forking(self.logs, 10_000), 10)
+        self.compare(reading.forking(self.logs, self.sizes[1]), 10)
 
     def _list(self, folder):
-        self.compare(reading.listing(folder, 1_000), 6)
+        self.compare(reading.listing(folder, self.sizes[0]), 6)
 
     def _verify(self, folder):
-        self.compare(reading.verifying(self.logs, 10_000), 6)
+        self.compare(reading.verifying(self.logs, self.sizes[1]), 6)
 
     def _context(self, folder):
         self.compare(reading.projecting(self.logs, self.sizes), 5)
@@ -136,7 +182,12 @@ class Bench:
 
     def _startup(self, folder):
         conversation_id = startup.fill(folder)
-        self.compare(startup.commands(folder, conversation_id), 11)
+        for comparison in (
+            startup.commands(folder, conversation_id),
+            startup.prompts(folder),
+            startup.first_request(folder),
+        ):
+            self.compare(comparison, 11)
         self.imports = startup.import_table(folder, conversation_id)
         rows = [
             [
@@ -155,8 +206,8 @@ class Bench:
         )
 
     def _peers(self, folder):
-        self.peers = peers.measure(quick=self.quick)
-        columns = ["peer", "versions", "append: median µs (p99), × the limit", "resume"]
+        self.peers = peers.measure(quick=self.effort is not WHOLE)
+        columns = ["peer", "versions", "append, µs, × the limit", "resume, ms"]
         print("\n" + table.table(peers.rows(self.peers), columns))
 
     # -- afterwards --------------------------------------------------------------------------------
@@ -183,20 +234,29 @@ class Bench:
             "peers": self.peers,
         }
 
-    def plot(self, folder):
-        """Write how resuming grows with the length of the conversation."""
+    def publish(self, folder):
+        """Write how costs grow with the length of a conversation, and what the peers printed."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, (title, of_title, of_run) in GROWTH.items():
+            if lines := self._lines(of_title, of_run):
+                drawn = plots.plot(title, lines, across="entries", upwards="ms, median")
+                (folder / f"{name}.svg").write_text(drawn)
+        if self.peers:
+            (folder / "peers.json").write_text(json.dumps(self.peers, indent=1) + "\n")
+
+    def _lines(self, of_title, of_run):
+        """Return the medians in milliseconds by the name of a run and by size."""
         lines = {}
         for result in self.results:
-            if result.title.startswith("resume ") and result.title.endswith(" entries"):
-                size = int(result.title.split()[1].replace(",", ""))
-                for name, samples in result.samples.items():
-                    lines.setdefault(name, {})[size] = samples.median * 1000
-        if lines:
-            folder.mkdir(parents=True, exist_ok=True)
-            drawn = plots.plot(
-                "Resuming a conversation", lines, across="entries", upwards="ms, median"
-            )
-            (folder / "resume.svg").write_text(drawn)
+            found = re.fullmatch(of_title or ".*", result.title)
+            for run, samples in result.samples.items() if found else ():
+                named = re.fullmatch(of_run, run) if of_run else None
+                if of_run and not named:
+                    continue
+                name, size = named.groups() if named else (run, found[1])
+                entries = max(int(size.replace(",", "")), 1)  # the axis is logarithmic
+                lines.setdefault(name, {})[entries] = samples.median * 1000
+        return lines
 
 
 if __name__ == "__main__":

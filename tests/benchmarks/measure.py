@@ -28,12 +28,19 @@ class Samples(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """What a run may take: so much, or so many times what another run of the comparison takes."""
+    """What a run may take: so much, or so many times what another run of the comparison takes.
+
+    Beside a limit, *plus* may come on top; and where the limit is below *small*, it is enough to be
+    *beyond* it by no more than that.
+    """
 
     run: str
     most: float
     of: str | None = None
     at_least: bool = False
+    plus: float = 0.0
+    small: float = 0.0
+    beyond: float = 0.0
 
 
 class Comparison(NamedTuple):
@@ -57,11 +64,18 @@ class Result(NamedTuple):
     def value(self, budget):
         """Return what *budget* is about: the median, or the ratio of two."""
         mine = self.samples[budget.run].median
-        return mine / self.samples[budget.of].median if budget.of else mine
+        return (mine - budget.plus) / self.samples[budget.of].median if budget.of else mine
 
     def holds(self, budget):
         value = self.value(budget)
-        return value >= budget.most if budget.at_least else value <= budget.most
+        if budget.at_least:
+            return value >= budget.most
+        return value <= budget.most or self._is_near(budget)
+
+    def _is_near(self, budget):
+        """Whether the limit is so small that what comes on top of it counts alone, and does."""
+        limit = self.samples[budget.of].median if budget.of else budget.small
+        return limit < budget.small and self.samples[budget.run].median <= limit + budget.beyond
 
 
 def timed(work):

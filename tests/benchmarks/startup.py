@@ -1,6 +1,7 @@
 """Start-up: whole processes, what they import, and when the prompt is on the screen."""
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -22,7 +23,12 @@ HEAVY = (
     "eventsourcing",
     "msgspec",
 )
-BARE = "limit: python -c pass"
+BARE, ANTHROPIC = "limit: python -c pass", "limit: python -c 'import anthropic'"
+BARE_PROMPT = "limit: a bare prompt of prompt_toolkit, on screen"
+PROMPT, CONTINUED = "REPL, prompt on screen", "REPL, -c with 20 messages, prompt on screen"
+PAST = "REPL, -c with 20 messages, what was said stands above it"
+FIRST_REQUEST = "leftfold -p, to its first request"
+_BARE_PROMPT = "from prompt_toolkit import PromptSession; PromptSession('leftfold> ').prompt()"
 PATIENCE = 20
 
 
@@ -33,15 +39,18 @@ def environment(home):
         "LEFTFOLD_HOME": str(home),
         "TERM": "xterm-256color",
         "PROMPT_TOOLKIT_NO_CPR": "1",
+        "PYTHONDONTWRITEBYTECODE": "",
     }
 
 
 def fill(home):
-    """Write a few conversations of moderate length; return the id of one."""
+    """Write conversations of moderate length, the newest one of 20 messages; return a longer one's id."""
     folder = home / "conversations"
     for _ in range(20):
-        talk = workload.fill(folder, 30)
-    return workload.fill(folder, 300) if folder.exists() else talk
+        workload.fill(folder, 30)
+    longer = workload.fill(folder, 300)
+    workload.fill(folder, 20, cwd=str(home))
+    return longer
 
 
 def commands(home, conversation_id):
@@ -52,37 +61,83 @@ def commands(home, conversation_id):
         "leftfold show": ["show", str(conversation_id)],
         "leftfold log": ["log", str(conversation_id)],
     }
-    runs = {BARE: _process([sys.executable, "-c", "pass"], home)}
-    runs |= {
-        name: _process([sys.executable, str(MAIN), *args], home) for name, args in given.items()
+    runs = {BARE: _process(["-c", "pass"], home)}
+    runs |= {name: _process([str(MAIN), *args], home) for name, args in given.items()}
+    return Comparison("start-up", runs, tuple(Budget(name, 0.3) for name in given))
+
+
+def prompts(home):
+    """Until a person can type, in a terminal."""
+    repl = [str(MAIN), "--offline"]
+    runs = {
+        BARE_PROMPT: _shown(["-c", _BARE_PROMPT], home),
+        PROMPT: _shown(repl, home),
+        CONTINUED: _shown([*repl, "-c"], home),
+        PAST: _shown([*repl, "-c"], home, "Restored 20 messages"),
     }
-    runs["REPL, prompt on screen"] = _prompt(home)
-    budgets = [Budget(name, 0.3) for name in given]
-    return Comparison("start-up", runs, (*budgets, Budget("REPL, prompt on screen", 0.4)))
+    budgets = (Budget(PROMPT, 1.5, BARE_PROMPT), Budget(CONTINUED, 1.8, BARE_PROMPT))
+    return Comparison("the prompt", runs, budgets)
 
 
-def _process(command, home):
+def first_request(home):
+    """Until `-p` has sent the first byte of its request, to a server on loopback."""
+    runs = {
+        ANTHROPIC: _process(["-c", "import anthropic"], home),
+        FIRST_REQUEST: _first_request(home),
+    }
+    return Comparison("a request of -p", runs, (Budget(FIRST_REQUEST, 1.2, ANTHROPIC),))
+
+
+def _process(arguments, home):
     def run():
         began = time.perf_counter()
-        subprocess.run(command, env=environment(home), stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(
+            [sys.executable, *arguments],
+            env=environment(home),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
         return [time.perf_counter() - began]
 
     return run
 
 
-def _prompt(home):
-    """Return a run that starts the REPL in a terminal and waits until it asks for a prompt."""
+def _shown(arguments, home, expected="leftfold>"):
+    """Return a run that starts a program in a terminal and waits until it shows what is *expected*."""
 
     def run():
         began = time.perf_counter()
         child = pexpect.spawn(
-            sys.executable, [str(MAIN), "--offline"], env=environment(home), timeout=PATIENCE
+            sys.executable, arguments, env=environment(home), cwd=home, timeout=PATIENCE
         )
-        child.delaybeforesend = None
-        child.expect("leftfold>")
+        child.expect(expected)
         took = time.perf_counter() - began
-        child.sendeof()
         child.close(force=True)
+        return [took]
+
+    return run
+
+
+def _first_request(home):
+    def run():
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.settimeout(PATIENCE)
+            url = f"http://127.0.0.1:{server.getsockname()[1]}"
+            variables = {"ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": url}
+            began = time.perf_counter()
+            with subprocess.Popen(
+                [sys.executable, str(MAIN), "-p", "hello"],
+                env=environment(home) | variables,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            ) as process:
+                connection, _address = server.accept()
+                with connection:
+                    assert connection.recv(1)
+                    took = time.perf_counter() - began
+                    process.kill()
         return [took]
 
     return run

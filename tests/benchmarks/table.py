@@ -45,6 +45,8 @@ def of_budgets(results):
             value, sign = result.value(budget), "≥" if budget.at_least else "≤"
             if budget.of:
                 measured, limit = f"{value:.2f} ×", f"{sign} {budget.most} × {budget.of}"
+                limit += f" + {shown(budget.plus, result.unit)}" if budget.plus else ""
+                limit += f", or + {shown(budget.beyond, result.unit)}" if budget.beyond else ""
             else:
                 measured = shown(value, result.unit)
                 limit = f"{sign} {shown(budget.most, result.unit)}"

@@ -134,8 +134,8 @@ def append(talk, number):
             talk.append_tool_result(result["tool_use_id"], result["content"])
 
 
-def begin(conversation_id, timestamp):
-    talk = Conversation.start(conversation_id, timestamp=timestamp, cwd="/work/shop")
+def begin(conversation_id, timestamp, cwd="/work/shop"):
+    talk = Conversation.start(conversation_id, timestamp=timestamp, cwd=cwd)
     talk.change_model("bench-model", max_tokens=8192)
     talk.change_thinking_level("off")
     talk.change_instructions("You are a coding agent.", [])
@@ -157,18 +157,19 @@ def conversations(folder: Path, *, durable=False, snapshots=True):
         app.close()
 
 
-def fill(folder: Path, entries, *, compact_at=None, kept=500, at_once=1) -> UUID:
+def fill(folder: Path, entries, *, compact_at=None, kept=500, at_once=1, cwd="/work/shop") -> UUID:
     """Write a conversation of so many *entries*, one at a time as in life; return its id.
 
     With *compact_at*, a compaction stands after that many entries and keeps the last *kept*.
     """
     with conversations(folder) as app:
-        at_hand = app.start(begin)
+        at_hand = app.start(partial(begin, cwd=cwd))
         for first in range(0, entries, at_once):
             numbers = range(first, min(first + at_once, entries))
             at_hand.record(partial(_append_all, numbers=numbers))
             if numbers.stop == compact_at:
-                first_kept = next(islice(reversed(at_hand.conversation.entries), kept - 1, None))
+                newest = reversed(at_hand.conversation.entries)
+                first_kept = next(islice(newest, min(kept, compact_at) - 1, None))
                 at_hand.record(partial(_compact, first_kept=first_kept))
         return at_hand.id
 
