@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
-from eventsourcing.application import AggregateNotFoundError, Application, ProcessingEvent
+from eventsourcing.application import AggregateNotFoundError, Application
 from eventsourcing.persistence import PersistenceError
 
 from app.errors import (
@@ -242,13 +242,13 @@ class Conversations(Application[UUID]):
                 require_known(changed)
         if kwargs or len(objs) != 1 or not isinstance(objs[0], Conversation):
             return super().save(*objs, **kwargs)
-        saving: ProcessingEvent[UUID] = ProcessingEvent()
-        saving.events.extend(objs[0].collect_events())
-        saving.aggregates[objs[0].id] = objs[0]
-        recordings = self._record(saving)
-        self._take_snapshots(saving)
+        (conversation,) = objs
+        events: Any = conversation.collect_events()
+        recordings = self.events.put(events)
+        cache = self.repository.cache
+        if cache and not self.repository.fastforward:
+            cache.put(conversation.id, conversation)
         self._notify(recordings)
-        self.notify(saving.events)
         return recordings
 
     def is_recorded(self, pending: list[Event]) -> bool:

@@ -56,7 +56,7 @@ class ConversationMapper(Mapper[UUID]):
             state = self.compressor.compress(state)
         if self.cipher:
             state = self.cipher.encrypt(state)
-        return _stored(event, topic, state)
+        return StoredEvent(event.originator_id, event.originator_version, topic, state)
 
     def to_domain_event(self, stored_event: StoredEvent) -> Event:
         """Return the event; `Unrecognised` if its topic or its state cannot be read."""
@@ -206,15 +206,6 @@ def _encode(event: Event) -> bytes:
         content = msgspec.json.decode(state, type=dict[str, msgspec.Raw])
         state = msgspec.json.encode({**content, "class_version": event.class_version})
     return state
-
-
-def _stored(event: Event, topic: str, state: bytes) -> StoredEvent:
-    return StoredEvent(
-        originator_id=event.originator_id,
-        originator_version=event.originator_version,
-        topic=topic,
-        state=state,
-    )
 
 
 class _Timed(msgspec.Struct):

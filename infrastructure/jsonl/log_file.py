@@ -7,7 +7,9 @@ is cut off again, and what cannot be cut is not believed.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from infrastructure.errors import (
     LogMissingError,
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from infrastructure.jsonl.log_reader import Identity
 
 
-class _Known(NamedTuple):
+class _Known(msgspec.Struct, frozen=True, gc=False):
     """What an append has to know of the file, as of *size*."""
 
     size: int
@@ -66,19 +68,15 @@ class LogFile(LogReader):
     # -- appending -------------------------------------------------------------------------------
 
     @property
-    def last_known(self) -> int | None:
-        """The last version, as of `begin`."""
-        return self._known.last if self._known else None
-
-    @property
     def is_open(self) -> bool:
         """Whether a file descriptor is kept for the next append."""
         return self._fd is not None
 
-    def begin(self) -> None:
-        """Lock the file and learn what others appended to it.
+    def begin(self, *, may_be_missing: bool = False) -> None:
+        """Lock the file, if it is there, and learn what others appended to it.
 
         Raises:
+            LogMissingError: There is no such file, and there should be.
             LogReplacedError: It is not the file it was.
             LockTimeoutError: Another process keeps the lock.
             WriteError: It cannot be opened, or what was not saved last time cannot be cut.
@@ -90,6 +88,9 @@ class LogFile(LogReader):
                 self._refresh(fd)
             except BaseException:
                 self.end()
+                raise
+        except LogMissingError:
+            if not may_be_missing:
                 raise
         except NewerFormatError as error:
             raise NewerFormatError(self.path, error.format) from None
@@ -112,7 +113,7 @@ class LogFile(LogReader):
         Raises:
             VersionConflictError: They do not.
         """
-        last = self.last_known
+        last = self._known.last if self._known else None
         for event in events:
             version = event.originator_version
             if last is not None and version <= last:
@@ -147,9 +148,9 @@ class LogFile(LogReader):
         self, events: Sequence[StoredEvent], lines: Sequence[bytes], start: int
     ) -> NewRecords:
         """Know the *lines* of *events*, written from *start* on; return where they are."""
-        key, previous, records = self.conversation.bytes, self.last_known, []
+        previous, records = self._known.last if self._known else None, []
         for event, line in zip(events, lines, strict=True):
-            records.append(Record(key, start, event.originator_version))
+            records.append(Record(self.key, start, event.originator_version))
             start += len(line)
         self._known = _Known(start, events[-1].originator_version, sealed=True, unfinished=False)
         return NewRecords(self, previous, records)

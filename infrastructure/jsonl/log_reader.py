@@ -48,6 +48,7 @@ class LogReader:
     def __init__(self, path: Path, conversation: UUID) -> None:
         self.path = path
         self.conversation = conversation
+        self.key = conversation.bytes  # what it is called in the order
         self._identity: Identity | None = None
         self._unsaved: Unsaved | None = None
         self._header_checked: Identity | None = None

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from infrastructure.jsonl.log_reader import Identity
+
 MAGIC: Final = b"leftfold-index/1"
 RECORD: Final = struct.Struct(">16sQII")
 SIZE: Final = RECORD.size
@@ -47,17 +49,19 @@ class BrokenOrderError(Exception):
 class NotificationFile:
     """The records that are in the file, as far as they are known here.
 
+    Where nothing can be written, further ones are kept in memory.
+
     Attributes:
         epoch: Changes whenever ids get a new meaning; read models compare it.
         count: How many records are known.
         last: The last known record of each conversation.
+        kept: Those that are in no file, packed.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._path_text = str(path)
         self._fd: int | None = None
-        self._identity = (0, 0)
         self.close()
 
     def close(self) -> None:
@@ -65,34 +69,28 @@ class NotificationFile:
         self.epoch = b"\0" * 16
         self.count = 0
         self.last: dict[bytes, Record] = {}
+        self.kept = b""
+        self.identity: Identity | None = None
+        self._links = 0
         self._size = 0
         self._synced_count = 0
         if self._fd is not None:
             disk.close(self._fd)
             self._fd = None
 
-    @property
-    def is_open(self) -> bool:
-        """Whether there is a file, and it is open."""
-        return self._fd is not None
-
-    @property
-    def identity(self) -> tuple[int, int] | None:
-        """Device and inode of the file that is open."""
-        return self._identity if self.is_open else None
-
-    def is_in_place(self) -> bool:
-        """Whether the file that is open is still the one at its path."""
-        return identity_of(disk.stat(self._path_text)) == self._identity
-
     def has_changed(self) -> bool:
         """Return whether another process wrote records: two system calls, nothing is read."""
         try:
             status = disk.stat(self._path_text)
         except OSError:
-            return self.is_open
-        is_same = self.is_open and identity_of(status) == self._identity
-        return not is_same or status.st_size // SIZE - 1 != self.count
+            return self._fd is not None
+        is_same = identity_of(status) == self.identity
+        return not is_same or status.st_size // SIZE - 1 != self._written
+
+    @property
+    def _written(self) -> int:
+        """How many of the known records are in the file."""
+        return self.count - len(self.kept) // SIZE
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -107,11 +105,11 @@ class NotificationFile:
         except FileNotFoundError:
             self.close()
             return True
-        is_new = not self.is_open or identity_of(status) != self._identity
+        is_new = identity_of(status) != self.identity or (bool(self.kept) and self.has_changed())
         if is_new:
             status = self._open()
         assert self._fd is not None
-        size = self._size = status.st_size
+        size, self._size, self._links = status.st_size, status.st_size, status.st_nlink
         if size // SIZE - 1 < self.count:
             raise BrokenOrderError
         while (start := (self.count + 1) * SIZE) + SIZE <= size:
@@ -126,28 +124,24 @@ class NotificationFile:
         disk.require_folder(self.path.parent)
         self._fd = _opened(self.path)
         status = disk.stat_fd(self._fd)
-        self._identity = identity_of(status)
+        self.identity = identity_of(status)
         head = disk.read(self._fd, SIZE, 0)
         if head[: len(MAGIC)] != MAGIC or len(head) != SIZE:
             raise BrokenOrderError
         self.epoch = head[len(MAGIC) :]
         return status
 
-    def require_whole(self) -> None:
-        """Refuse to append where there is no file, or half a record at its end.
+    def records(self, first: int, last: int) -> Iterator[Record]:
+        """Yield the records with the ids from *first* to *last*, as far as they go.
 
         Raises:
-            BrokenOrderError: There is none, or half a record: to cut it might cut others'.
+            BrokenOrderError: One of them is damaged.
         """
-        if not self.is_open or self._size % SIZE:
-            raise BrokenOrderError
-
-    def records(self, first: int, last: int) -> bytes:
-        """Return the records with the ids from *first* to *last*, packed, as far as they go."""
-        last = min(last, self.count)
-        if self._fd is None or first > last:
-            return b""
-        return disk.read(self._fd, (last - first + 1) * SIZE, first * SIZE)
+        written, data = self._written, b""
+        if self._fd is not None and first <= written:
+            data = disk.read(self._fd, (min(last, written) - first + 1) * SIZE, first * SIZE)
+        start = max(first - 1 - written, 0) * SIZE
+        return unpacked(data + self.kept[start : max(last - written, 0) * SIZE])
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -155,21 +149,32 @@ class NotificationFile:
         """Append *records* by one write; return the id of the first.
 
         Raises:
-            BrokenOrderError: The file is not what it was.
+            BrokenOrderError: There is no file, it is not what it was, or half a record is at its
+                end: to cut it might cut others'.
         """
+        if self._fd is None or self._size % SIZE:
+            raise BrokenOrderError
         if not records:
             return self.count + 1
-        assert self._fd is not None
         disk.write_all(self._fd, b"".join(map(packed, records)))
         last, torn = divmod(disk.position(self._fd), SIZE)
         first = last - len(records)
-        if torn or first <= self.count:
+        # A file that was replaced or deleted meanwhile has lost a name; to look at it by its
+        # descriptor costs half.
+        if torn or first <= self.count or disk.stat_fd(self._fd).st_nlink != self._links:
             raise BrokenOrderError
         for record in records:
             self.last[record.conversation] = record
         if first == self.count + 1:  # else others came between; they are read next time
             self.count += len(records)
         return first
+
+    def keep(self, records: Sequence[Record]) -> None:
+        """Add *records* in memory only."""
+        self.kept += b"".join(map(packed, records))
+        self.count += len(records)
+        for record in records:
+            self.last[record.conversation] = record
 
     def make_safe(self, last: int) -> None:
         """Wait until the records up to *last* are on the disk: they are about to be read.

@@ -18,12 +18,10 @@ from infrastructure.jsonl import disk, locks
 from infrastructure.jsonl.log_reader import identity_of
 from infrastructure.jsonl.notification_file import (
     READ_ONLY,
-    SIZE,
     BrokenOrderError,
     NotificationFile,
     Record,
     packed,
-    unpacked,
 )
 from infrastructure.jsonl.unnumbered import Unnumbered, try_locks
 
@@ -50,40 +48,29 @@ class NotificationLog:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._folder = _IndexFolder(store.path / ".index")
-        self.file = NotificationFile(self._folder.path / "notifications")
+        self.file = NotificationFile(store.path / ".index" / "notifications")
         self._unnumbered = Unnumbered(store, self.file)
-        self._forget()
+        self.is_ready = False
 
-    def _forget(self) -> None:
+    def close(self) -> None:
+        """Close the file; the next use reads everything again."""
         self.file.close()
         self._start_over()
 
     def _start_over(self) -> None:
         self._unnumbered.forget()
-        self._unwritten = b""  # packed records: the store is read-only
         self.is_ready = False
 
     def _load(self) -> None:
         if self.file.load():
             self._start_over()
 
-    def close(self) -> None:
-        """Close the files; the next use reads everything again."""
-        self._forget()
-        self._folder.close()
-
     # -- reading ---------------------------------------------------------------------------------
 
     def count(self) -> int:
         """Return how many records there are, which is the highest notification id."""
         self._be_current()
-        return self.known_count
-
-    @property
-    def known_count(self) -> int:
-        """How many records are known here, without a look at the disk."""
-        return self.file.count + len(self._unwritten) // SIZE
+        return self.file.count
 
     def select(self, start: int, stop: int | None) -> Iterator[tuple[int, Record, Line]]:
         """Yield id, record and line for the ids from *start* to *stop*; deleted logs are skipped.
@@ -94,13 +81,12 @@ class NotificationLog:
         self._be_current()
         repaired = False
         start = max(start, 1)
-        while start <= self.known_count and (stop is None or start <= stop):
-            last = self.known_count if stop is None else min(self.known_count, stop)
-            end = min(last, start + _READ_AT_ONCE - 1)
+        while start <= (last := self.file.count) and (stop is None or start <= stop):
+            end = min(last, start + _READ_AT_ONCE - 1, last if stop is None else stop)
             if self._store.durable:
                 self.file.make_safe(end)
             try:
-                records = list(unpacked(self._packed(start, end)))
+                records = list(self.file.records(start, end))
                 found = list(_with_lines(records, start, self._store, strict=not repaired))
             except BrokenOrderError:
                 self._rebuild()
@@ -111,19 +97,11 @@ class NotificationLog:
             yield from found
             start = end + 1
 
-    def _packed(self, first: int, last: int) -> bytes:
-        """Return the records with the ids from *first* to *last*, also those of no file."""
-        written = self.file.count
-        start, end = max(first - 1 - written, 0), max(last - written, 0)
-        return self.file.records(first, last) + self._unwritten[start * SIZE : end * SIZE]
-
     def _be_current(self) -> None:
         try:
             if not self.is_ready:
                 self.catch_up()
             elif self.file.has_changed():
-                if self._unwritten:
-                    self._forget()
                 self._load()
                 if not self.is_ready:  # it is another file
                     self.catch_up()
@@ -145,7 +123,7 @@ class NotificationLog:
             self._load()
             behind = self._unnumbered.logs()
             self.is_ready = True
-            if behind and not self.file.is_open and not self._unwritten:
+            if behind and self.file.identity is None and not self.file.kept:
                 self._rebuild()
                 return
             self._add_all_missing(behind)
@@ -161,9 +139,8 @@ class NotificationLog:
     def _add_missing(self, behind: Sequence[tuple[LogFile, State]]) -> None:
         with try_locks([log for log, _ in behind]) as free:
             try:
-                with self._folder.locked():
+                with self._locked():
                     self._load()
-                    self.file.require_whole()
                     added = self._unnumbered.of_all(free)
                     self.file.append([record for records in added.values() for record in records])
             except OSError as error:
@@ -171,16 +148,13 @@ class NotificationLog:
                     raise
                 added = self._keep(free)
             for log, state in behind:
-                if log.conversation.bytes in added:
+                if log.key in added:
                     self._unnumbered.are_none_of(log, state)
 
     def _keep(self, logs: Sequence[LogFile]) -> dict[bytes, list[Record]]:
         """Keep in memory what cannot be written; return it."""
         found = self._unnumbered.of_all(logs)
-        for key, records in found.items():
-            self._unwritten += b"".join(map(packed, records))
-            if records:
-                self.file.last[key] = records[-1]
+        self.file.keep([record for records in found.values() for record in records])
         return found
 
     def _rebuild(self) -> None:
@@ -190,7 +164,7 @@ class NotificationLog:
         """
         broken = self.file.identity
         try:
-            with self._folder.locked():
+            with self._locked():
                 is_done = False
                 if _identity(self.file.path) not in (None, broken):
                     with contextlib.suppress(BrokenOrderError):
@@ -207,12 +181,12 @@ class NotificationLog:
         except OSError as error:
             if error.errno not in READ_ONLY:
                 raise ReadError(self.file.path, error) from error
-            self._forget()
+            self.close()
             self._keep(self._store.logs())
         self.is_ready = True
 
     def _write_anew(self) -> None:
-        self._forget()
+        self.close()
         with self.file.written_anew() as fd:
             for log in self._store.logs():
                 with try_locks([log]) as free, contextlib.suppress(StoreError):
@@ -221,27 +195,24 @@ class NotificationLog:
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def add(self, saves: Sequence[NewRecords]) -> list[int]:
-        """Add the events of one save, whose locks are held; return their ids, in order.
+    def add(self, saves: Sequence[NewRecords], records: list[Record]) -> list[int]:
+        """Add the *records* of one save, whose locks are held; return their ids.
 
         The events are durable already: nothing here may say that they are not. What cannot be
         written is missing from the file until the next comparison, and then the answer is empty.
         """
-        if not saves:
-            return []
         if len(saves) == 1 and (numbers := self._add_next(saves[0])):
             return numbers
         try:
             for _ in range(2):
                 try:
-                    with self._folder.locked():
+                    with self._locked():
                         self._load()
-                        self.file.require_whole()
-                        return self._add(saves)
+                        return self._add(saves, records)
                 except BrokenOrderError:
                     self._rebuild()
         except (OSError, StoreError):
-            self._forget()
+            self.close()
         return []
 
     def _add_next(self, save: NewRecords) -> list[int]:
@@ -250,70 +221,45 @@ class NotificationLog:
         The lock of the log is held, and it is enough: only its holder writes records of that log.
         The answer is empty where it is not that simple.
         """
-        last = self.file.last.get(save.log.conversation.bytes)
-        if last is None or last.version != save.previous or not self.file.is_open:
+        last = self.file.last.get(save.log.key)
+        if last is None or last.version != save.previous:
             return []
         try:
             first = self.file.append(save.records)
-            if not self.file.is_in_place():  # it was built again meanwhile
-                return []
         except (OSError, BrokenOrderError):
             return []
         return list(range(first, first + len(save.records)))
 
-    def _add(self, saves: Sequence[NewRecords]) -> list[int]:
-        early: list[Record] = []
-        late: list[Record] = []
-        known: set[Record] = set()
-        for log, previous, records in saves:
-            last = self.file.last.get(log.conversation.bytes)
-            if previous is not None and (last is None or last.version < previous):
-                first = records[0].version
-                early += [record for record in self._unnumbered.of(log) if record.version < first]
-            for record in records:
-                if last is not None and record.version <= last.version:
-                    known.add(record)
-                else:
-                    late.append(record)
-        first_id = self.file.append(early + late) + len(early)
-        ids = {record: first_id + place for place, record in enumerate(late)}
-        if known:
-            written = unpacked(self._packed(1, self.file.count))
-            ids |= {record: id_ for id_, record in enumerate(written, 1) if record in known}
-        found = [ids.get(record) for save in saves for record in save.records]
-        return [number for number in found if number is not None] if all(found) else []
+    def _add(self, saves: Sequence[NewRecords], records: list[Record]) -> list[int]:
+        missing: list[Record] = []
+        for save in saves:
+            last = self.file.last.get(save.log.key)
+            if save.previous is not None and (last is None or last.version < save.previous):
+                unnumbered, first = self._unnumbered.of(save.log), save.records[0].version
+                missing += [record for record in unnumbered if record.version < first]
+        unknown = [record for record in records if not self._knows(record)]
+        first_id = self.file.append(missing + unknown) + len(missing)
+        # What is known already is of another log of that name, or was written in spite of an error.
+        return list(range(first_id, first_id + len(unknown))) if unknown == records else []
 
-
-class _IndexFolder:
-    """The folder ``.index`` and its lock."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._fd: int | None = None
-        self._identity = (0, 0)
-
-    def close(self) -> None:
-        if self._fd is not None:
-            disk.close(self._fd)
-            self._fd = None
+    def _knows(self, record: Record) -> bool:
+        last = self.file.last.get(record.conversation)
+        return last is not None and record.version <= last.version
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         """Hold the lock of the folder, which may be deleted, and made again, at any time."""
+        folder = self.file.path.parent
         while True:
-            if self._fd is None:
-                disk.make_inner_folder(self.path)
-                self._fd = disk.open_folder(self.path)
-                self._identity = identity_of(disk.stat_fd(self._fd))
-            is_locked = locks.acquire(self._fd, self.path)
-            if self._identity == _identity(self.path):
-                break
-            self.close()
-        try:
-            yield
-        finally:
-            if is_locked and self._fd is not None:
-                disk.unlock(self._fd)
+            disk.make_inner_folder(folder)
+            fd = disk.open_folder(folder)
+            try:
+                locks.acquire(fd, folder)
+                if identity_of(disk.stat_fd(fd)) == _identity(folder):
+                    yield
+                    return
+            finally:
+                disk.close(fd)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -18,7 +18,7 @@ from infrastructure.errors import LogMissingError, ReadError, StoreError, Versio
 from infrastructure.jsonl import disk, search
 from infrastructure.jsonl.line import encode
 from infrastructure.jsonl.recorders import JSONLAggregateRecorder
-from infrastructure.jsonl.store import as_uuid, grouped
+from infrastructure.jsonl.store import as_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,8 +163,7 @@ def insert_unordered(store: Store, events: Sequence[StoredEvent]) -> None:
     """
     with store.lock:
         late = []
-        for conversation, group in grouped(events).items():
-            log = store.log(conversation)
+        for log, group in store.parts(events):
             last = log.last()
             if last is None or group[0].originator_version > last:
                 late += group

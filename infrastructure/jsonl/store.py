@@ -11,7 +11,6 @@ import msgspec
 
 from infrastructure.errors import (
     InvalidIdError,
-    LogMissingError,
     ReadError,
     StoreError,
     WriteError,
@@ -20,16 +19,17 @@ from infrastructure.jsonl import disk, locks
 from infrastructure.jsonl.log_file import LogFile
 from infrastructure.jsonl.notification_log import NotificationLog
 from infrastructure.jsonl.tracking import TrackingLog
-from infrastructure.jsonl.unnumbered import NewRecords
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from eventsourcing.persistence import StoredEvent, Tracking
 
     from infrastructure.jsonl.line import Damage, Header, Line
+    from infrastructure.jsonl.notification_file import Record
+    from infrastructure.jsonl.unnumbered import NewRecords
 
 SUFFIX: Final = ".jsonl"
 TRASH: Final = ".trash"
@@ -96,6 +96,13 @@ class Store:
             log = LogFile(self.path_of(conversation), conversation, durable=self.durable)
             self._logs[conversation] = log
         return log
+
+    def parts(self, events: Iterable[StoredEvent]) -> list[tuple[LogFile, list[StoredEvent]]]:
+        """Return the logs that *events* go to, by id, each with its own."""
+        parts: dict[LogFile, list[StoredEvent]] = {}
+        for event in events:
+            parts.setdefault(self.log(as_uuid(event.originator_id)), []).append(event)
+        return sorted(parts.items(), key=_id_of)
 
     def ids(self) -> list[UUID]:
         """Return the ids of all logs, newest first (a UUIDv7 begins with its time)."""
@@ -178,10 +185,10 @@ class Store:
             catch_up: Compare the logs themselves with the order, not only the order's size.
         """
         with self.lock:
-            known = self.notifications.known_count
+            known = self.notifications.file.count
             if catch_up:
                 self.notifications.catch_up()
-            return self.notifications.known_count != known or self.notifications.file.has_changed()
+            return self.notifications.file.count != known or self.notifications.file.has_changed()
 
     def announce(self) -> None:
         """Wake who listens: something was saved."""
@@ -192,7 +199,7 @@ class Store:
         self, events: Sequence[StoredEvent], tracking: Tracking | None, *, number: bool
     ) -> list[int]:
         """Save; if asked to, *number* the events while the locks of their logs are held."""
-        parts = [(self.log(id_), added) for id_, added in sorted(grouped(events).items())]
+        parts = self.parts(events)
         if not parts:
             if tracking is not None:
                 with self.tracking.advancing(tracking):
@@ -203,25 +210,17 @@ class Store:
         with self.folder_locked() if creating else _NOTHING:
             try:
                 for log, _ in parts:
-                    self._begin(log, creating=creating)
+                    log.begin(may_be_missing=creating)
                 for log, added in parts:
                     log.check(added)
                 saves = self._write(parts, tracking)
-                return self.notifications.add(_in_order(saves, events)) if number else []
+                return self.notifications.add(saves, _in_order(saves, events)) if number else []
             finally:
                 for log, _ in parts:
                     log.end()
+                    self.locking_works = self.locking_works and log.locking_works
                 if closed:
                     self.limit_open_files(closed)
-
-    def _begin(self, log: LogFile, *, creating: bool) -> None:
-        """Lock *log*, which need not be there if some are to be created."""
-        try:
-            log.begin()
-        except LogMissingError:
-            if not creating:
-                raise
-        self.locking_works = self.locking_works and log.locking_works
 
     def _write(
         self, parts: Sequence[tuple[LogFile, Sequence[StoredEvent]]], tracking: Tracking | None
@@ -287,25 +286,13 @@ def as_uuid(originator_id: UUID | str) -> UUID:
         raise InvalidIdError(f"{originator_id!r} is not a UUID; a store knows UUIDs only") from None
 
 
-def grouped(events: Sequence[StoredEvent]) -> dict[UUID, list[StoredEvent]]:
-    """Return *events* by the conversations that they are of."""
-    groups: dict[UUID, list[StoredEvent]] = {}
-    for event in events:
-        groups.setdefault(as_uuid(event.originator_id), []).append(event)
-    return groups
+def _id_of(part: tuple[LogFile, object]) -> UUID:
+    return part[0].conversation
 
 
-def _in_order(saves: list[NewRecords], events: Sequence[StoredEvent]) -> list[NewRecords]:
-    """Cut the records of *saves* so that they follow one another as the *events* do."""
+def _in_order(saves: Sequence[NewRecords], events: Sequence[StoredEvent]) -> list[Record]:
+    """Return the records of *saves* in the order of their *events*."""
     if len(saves) == 1:
-        return saves
+        return saves[0].records
     queues = {save.log.conversation: iter(save.records) for save in saves}
-    by_id = {save.log.conversation: save for save in saves}
-    ordered = []
-    for event in events:
-        conversation = as_uuid(event.originator_id)
-        save = by_id[conversation]
-        record = next(queues[conversation])
-        first = record is save.records[0]
-        ordered.append(NewRecords(save.log, save.previous if first else None, [record]))
-    return ordered
+    return [next(queues[as_uuid(event.originator_id)]) for event in events]

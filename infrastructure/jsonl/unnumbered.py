@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
 
 from infrastructure.errors import NewerFormatError, ReadError, StoreError
 from infrastructure.jsonl import disk
@@ -20,12 +22,12 @@ State: TypeAlias = "tuple[int, int, int]"
 """Inode, size and time of the last change of a log."""
 
 
-class NewRecords(NamedTuple):
-    """Events of one log that are not in the order yet, and what was there before them."""
+class NewRecords(msgspec.Struct, frozen=True):
+    """Events of one log that are not in the order yet, and the last version before them."""
 
     log: LogFile
     previous: int | None
-    records: Sequence[Record]
+    records: list[Record]
 
 
 class Unnumbered:
@@ -45,7 +47,7 @@ class Unnumbered:
 
     def are_none_of(self, log: LogFile, state: State) -> None:
         """Remember that *log* has none, as long as its state is *state*."""
-        self._compared[log.conversation.bytes] = state
+        self._compared[log.key] = state
 
     def logs(self) -> list[tuple[LogFile, State]]:
         """Return the logs, by name, that may have events that are not in the file."""
@@ -73,7 +75,7 @@ class Unnumbered:
 
     def of(self, log: LogFile) -> list[Record]:
         """Return the records that are missing of *log*."""
-        key = log.conversation.bytes
+        key = log.key
         last = self._file.last.get(key)
         try:
             lines = log.read(gt=last.version if last else None)
@@ -86,7 +88,7 @@ class Unnumbered:
         found = {}
         for log in logs:
             with contextlib.suppress(ReadError):
-                found[log.conversation.bytes] = self.of(log)
+                found[log.key] = self.of(log)
         return found
 
 

@@ -254,6 +254,56 @@ def test_a_save_whose_record_went_to_a_replaced_order_is_numbered_in_the_new_one
     assert order(recorder) == order(other) == [(1, ID, 1), (2, ID, 2)]
 
 
+def test_an_order_that_was_replaced_is_noticed_although_its_file_has_another_name(
+    recorders, tmp_path
+):
+    """A backup may be made of hard links: the file of which a name is gone is still there."""
+    recorder = recorders()
+    recorder.insert_events([event(1, originator_id=OTHER)])
+    recorder.insert_events([event(1)])
+    path = recorder.store.notifications.file.path
+    os.link(path, tmp_path / "backup")
+    recorder.insert_events([event(2)])
+    assert recorder.insert_events([event(3)]) == [4]
+    path.unlink()
+    recorder.store.path_of(OTHER).unlink()  # so the others have other numbers in a new order
+    assert recorders().max_notification_id() == 3
+
+    assert recorder.insert_events([event(4)]) == [4]
+
+
+def test_a_record_that_is_written_although_the_system_says_no_is_not_written_twice(
+    recorders, monkeypatch
+):
+    recorder = recorders()
+    recorder.insert_events([event(1)])
+
+    def refuse(_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "position", refuse)
+        assert recorder.insert_events([event(2)]) == []
+
+    assert recorder.insert_events([event(3)]) == [3]
+    assert order(recorder) == order(recorders()) == [(n, ID, n) for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("last", [1, 4])
+def test_a_log_that_was_begun_anew_under_its_name_is_numbered_by_the_next_look(recorders, last):
+    recorders().insert_events(events(1, 3))
+    recorder = recorders()
+    recorder.store.path_of(ID).unlink()
+    assert recorder.insert_events([event(1, originator_id=OTHER)]) == [4]
+    epoch = recorder.epoch
+
+    assert recorder.insert_events(events(1, last, "another")) == []
+
+    assert order(recorder)[:last] == [(n, ID, n) for n in range(1, last + 1)]
+    assert order(recorder)[last:] == [(last + 1, OTHER, 1)]
+    assert recorder.epoch != epoch
+
+
 def test_damaged_and_glued_lines_can_be_notified(recorders):
     recorder = recorders()
     recorder.insert_events([event(1)])
