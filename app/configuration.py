@@ -135,11 +135,7 @@ def choices(flags: Mapping[str, Any], *, is_looking: bool = False) -> Choices:
 
 
 def _value(key: str, source: Source) -> Any:
-    """Return what *source* says of *key*; what a flag or a variable says comes as text.
-
-    Raises:
-        UsageError: it makes no sense.
-    """
+    """Return what *source* says of *key*; what a flag or a variable says comes as text."""
     value = source.values[key]
     if source.path is not None:
         return value  # the file was checked as a whole
@@ -151,11 +147,7 @@ def _value(key: str, source: Source) -> Any:
 
 
 def _checked(key: str, value: Any, named: str, *, is_text: bool = False) -> Any:
-    """Return the *value* of a setting as what it stands for.
-
-    Raises:
-        UsageError: it makes no sense; *named* says where it stands.
-    """
+    """Return the *value* of a setting as what it stands for; *named* says where it stands."""
     try:
         if is_text and TYPES[key] is bool:
             value = click.BOOL.convert(value, None, None)
@@ -289,11 +281,7 @@ def _project_files() -> Iterator[tuple[Path, str]]:
 
 
 def _from_file(path: Path) -> dict[str, Any]:
-    """Return what a settings file says, unchecked; nothing if there is none.
-
-    Raises:
-        UsageError: it cannot be read, or is no TOML.
-    """
+    """Return what a settings file says, unchecked; nothing if there is none."""
     try:
         data = whole(path, MOST_BYTES)
     except FileNotFoundError:

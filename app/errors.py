@@ -1,20 +1,4 @@
-"""Errors of the application; and what a person is told of any error, with which exit code.
-
-::
-
-    AppError                       exit code 1
-    ├── NoSuchConversationError    an id that matches nothing
-    ├── AmbiguousIdError           an id that matches several
-    ├── DirectoryGoneError         a conversation's directory is not there, and nobody to ask
-    ├── ForeignDirectoryError      a log from elsewhere names a directory, and nobody to ask
-    ├── UnreadableConversationError a log of which no event can be read
-    ├── LockedConversationError    nothing of it can be decrypted or decompressed
-    ├── NotRecordedError           the log could not take what happened
-    │   ├── ChangedElsewhereError  another program appended meanwhile
-    │   └── NewerEventsError       a newer version wrote what this one cannot read
-    └── UsageError                 exit code 2: an option or argument that makes no sense
-        └── NoCredentialsError     no key, and nobody to tell
-"""
+"""Errors of the application; and what a person is told of any error, with which exit code."""
 
 from __future__ import annotations
 

@@ -114,11 +114,7 @@ def _settings(chosen: Choices, flags: Mapping[str, Any], **others: Any) -> Setti
 
 
 def _store(named: str | None, source: Source | None) -> Path:
-    """Return the folder of the logs.
-
-    Raises:
-        UsageError: one was named where there is no directory for it.
-    """
+    """Return the folder of the logs; one that is *named* has to have a place."""
     folder = store_folder(named)
     if source is not None and keeps_files() and not folder.parent.is_dir():
         raise UsageError(
@@ -130,11 +126,7 @@ def _store(named: str | None, source: Source | None) -> Path:
 
 
 def _offered(names: Sequence[str] | None, *, is_reading: bool) -> tuple[str, ...]:
-    """Return the names of the tools that are left, each once.
-
-    Raises:
-        UsageError: none is.
-    """
+    """Return the names of the tools that are left, each once; there has to be one."""
     offered = READING_TOOLS if is_reading else DEFAULT_TOOLS
     left = offered if names is None else tuple(dict.fromkeys(names))
     if is_reading:
@@ -145,11 +137,7 @@ def _offered(names: Sequence[str] | None, *, is_reading: bool) -> tuple[str, ...
 
 
 def _prompt_text(said: str | None) -> str | None:
-    """Return the text of a prompt that is given as it is, or as ``@FILE``.
-
-    Raises:
-        UsageError: the file cannot be read.
-    """
+    """Return the text of a prompt that is given as it is, or as ``@FILE``."""
     if said is None or not said.startswith("@"):
         return said
     path = expanded(said[1:])
