@@ -15,7 +15,7 @@ from app.errors import LockedConversationError
 from app.i18n import _
 from app.outputs import HARMLESS, Damage
 from app.verification import findings_of
-from app.view.plain import complain, one_line
+from app.view.plain import complain, one_line, plain
 from infrastructure.errors import LogMissingError, StoreError
 from infrastructure.jsonl import disk
 from infrastructure.mapper import LOCKED
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from app.application import Conversations
-    from app.outputs import Finding
+    from app.outputs import Fate, Finding
 
 QUICK = 4 * 1024 * 1024
 """Bytes of a log that are looked at while somebody waits for a prompt: it takes some 20 ms."""
@@ -94,6 +94,14 @@ def say_damage(
     if found:
         complain(found.message)
     return found
+
+
+def place_row(place: Finding | Fate, what: str) -> str:
+    """Return the row of a table that tells *what* is the matter at a *place* in a log."""
+    line = "" if place.line is None else f"line {place.line}"
+    offset = "" if place.offset is None else f"byte {place.offset}"
+    version = "" if place.version is None else f"version {place.version}"
+    return plain(" ".join(f"  {line:10} {offset:14} {version:14} {what}".split("\n")))
 
 
 def quickly_read(conversations: Conversations, ids: Iterable[UUID]) -> frozenset[UUID]:

@@ -123,20 +123,6 @@ class LoggedEvent(Output, frozen=True):
     reason: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class TreeEntry(Output, frozen=True):
-    """An entry of the tree."""
-
-    version: Version
-    parent: Version | None
-    depth: int
-    kind: str
-    text: str
-    label: str | None
-    is_on_path: bool
-    is_leaf: bool
-    is_compacted: bool
-
-
 class Spent(Output, frozen=True):
     """What was spent, and what for."""
 

@@ -15,6 +15,7 @@ import msgspec
 from app import outputs
 from app.cli import COMMANDS
 from app.headless import happenings
+from domain.projections.outline import TreeEntry
 
 ROOT = Path(__file__).parents[1]
 PAGE, SCHEMAS = ROOT / "docs" / "json.md", ROOT / "docs" / "schemas"
@@ -37,7 +38,7 @@ OUTPUTS = {
     "list": (outputs.Listed, outputs.Unreadable),
     "show": (outputs.Damaged, outputs.Shown),
     "log": (outputs.Damaged, outputs.LoggedEvent),
-    "tree": (outputs.Damaged, outputs.TreeEntry),
+    "tree": (outputs.Damaged, TreeEntry),
     "context": (RequestBody,),
     "verify": (outputs.Verified, outputs.VerifiedOrder),
     "recover": (outputs.Recovered,),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from app import bootstrap, references
+from app.damage import place_row
 from app.i18n import _
 from app.outputs import Recovered, write
 from app.settings import settings
@@ -45,10 +46,4 @@ def _rows(done: Recovered) -> list[str]:
             lost=lost, proofs=proofs
         ),
     ]
-    for fate in done.fates:
-        line = "" if fate.line is None else f"line {fate.line}"
-        offset = "" if fate.offset is None else f"byte {fate.offset}"
-        version = "" if fate.version is None else f"version {fate.version}"
-        row = f"  {line:10} {offset:14} {version:14} {fate.reason}: {fate.fate}"
-        rows.append(" ".join(row.split("\n")))
-    return rows
+    return rows + [place_row(fate, f"{fate.reason}: {fate.fate}") for fate in done.fates]

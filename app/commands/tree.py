@@ -6,7 +6,7 @@ import click
 
 from app import bootstrap, references
 from app.damage import say_damage
-from app.outputs import Damaged, TreeEntry, write
+from app.outputs import Damaged, write
 from app.settings import settings
 from app.view.console import room
 from app.view.lines import tree_line
@@ -25,4 +25,4 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
     if damage and as_json:
         write(Damaged(id=conversation.id, damage=damage))
     for row in outline(conversation):
-        write(TreeEntry(**row._asdict())) if as_json else click.echo(tree_line(row, width=room()))
+        write(row) if as_json else click.echo(tree_line(row, width=room()))

@@ -8,14 +8,13 @@ import click
 from eventsourcing.persistence import PersistenceError
 
 from app import bootstrap, references
+from app.damage import place_row
 from app.i18n import _
 from app.outputs import Finding, Verified, VerifiedOrder, write
 from app.settings import settings
 from app.verification import check_order, verify
-from app.view.plain import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from uuid import UUID
 
     from app.application import Conversations
@@ -68,21 +67,15 @@ def _text(report: Verified) -> str:
         events=report.events, size=size, requests_proven=report.requests_proven
     )
     said = _("{checked}: {verdict}").format(checked=checked, verdict=verdict)
-    return "\n".join([f"{report.id}  {said}", *_rows(report.findings)])
+    return "\n".join([f"{report.id}  {said}", *map(_row, report.findings)])
 
 
 def _order_text(order: VerifiedOrder) -> str:
     head = _("the order of all events, {records} records: {findings} findings").format(
         records=order.records, findings=len(order.findings)
     )
-    return "\n".join([head, *_rows(order.findings)])
+    return "\n".join([head, *map(_row, order.findings)])
 
 
-def _rows(findings: Iterable[Finding]) -> Iterator[str]:
-    """Yield a row of the table for each finding: where, of what kind, and what."""
-    for finding in findings:
-        line = "" if finding.line is None else f"line {finding.line}"
-        offset = "" if finding.offset is None else f"byte {finding.offset}"
-        version = "" if finding.version is None else f"version {finding.version}"
-        row = f"  {line:10} {offset:14} {version:14} {finding.kind:11} {plain(finding.what)}"
-        yield " ".join(row.split("\n"))
+def _row(finding: Finding) -> str:
+    return place_row(finding, f"{finding.kind:11} {finding.what}")

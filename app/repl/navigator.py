@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from app.repl.desk import Desk
     from domain.conversation import Conversation
     from domain.events import Version
-    from domain.projections.outline import Row
+    from domain.projections.outline import TreeEntry
 
 _HINT = (
     "Enter goes there · ← → fold · Ctrl+S with a summary · Ctrl+L label · Ctrl+F fork · Esc leaves"
@@ -59,7 +59,7 @@ class Folds:
     *folded* is kept up to date: it may outlive the rows.
     """
 
-    def __init__(self, rows: Sequence[Row], folded: set[Version]) -> None:
+    def __init__(self, rows: Sequence[TreeEntry], folded: set[Version]) -> None:
         self._rows = {row.version: row for row in rows}
         self._folded = folded
         self._sizes = _sizes(rows)
@@ -98,7 +98,7 @@ class Folds:
         return value
 
 
-def _sizes(rows: Sequence[Row]) -> dict[Version, int]:
+def _sizes(rows: Sequence[TreeEntry]) -> dict[Version, int]:
     """Return how many entries hang from each, near and far: they are the rows right below it."""
     sizes = {row.version: 0 for row in rows}
     for row in reversed(rows):  # children before their parents
@@ -116,7 +116,7 @@ async def _label(desk: Desk, conversation: Conversation, version: Version) -> No
         desk.open_conversation.record(lambda latest: latest.label(version, text))
 
 
-def _choice(row: Row, folded: int = 0) -> Choice[Version]:
+def _choice(row: TreeEntry, folded: int = 0) -> Choice[Version]:
     note = _(" ⋯ {count:,} folded ⋯").format(count=folded) if folded else ""
     is_live = row.is_on_path and not row.is_compacted
     return Choice(

@@ -16,7 +16,7 @@ from domain.text import decoded
 
 if TYPE_CHECKING:
     from domain.events import Event
-    from domain.projections.outline import Row
+    from domain.projections.outline import TreeEntry
 
 _LONGEST = 2_000
 """Cells of a line that nobody sees on a screen: what a tool printed may be long."""
@@ -24,7 +24,7 @@ _LONGEST = 2_000
 _DEEPEST = 12
 
 
-def tree_line(row: Row, note: str = "", *, width: int | None = None) -> str:
+def tree_line(row: TreeEntry, note: str = "", *, width: int | None = None) -> str:
     """Return an entry of a tree, in *width* cells at most; a *note* stands before its words."""
     mark = "·" if row.is_compacted else "●" if row.is_on_path else "○"
     indent = "│ " * min(row.depth, _DEEPEST)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from domain import tree
-from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
+from domain.events import (
+    BranchSummarized,
+    Compacted,
+    Entry,
+    MessageAppended,
+    NoteAppended,
+    Version,
+)
 from domain.messages import result_text
 from domain.projections.context import live_entries
 
@@ -13,27 +22,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from domain.conversation import Conversation
-    from domain.events import Version
 
 
-class Row(NamedTuple):
-    """One entry. *depth* is 0 on the line to the leaf, and one more for each branch off it.
-
-    *is_compacted* says that the entry is on the path, but a summary stands for it in the context.
-    """
+class TreeEntry(msgspec.Struct, frozen=True):
+    """An entry of the tree."""
 
     version: Version
     parent: Version | None
     depth: int
+    """0 on the line to the leaf, and one more for each branch off it."""
     kind: str
     text: str
     label: str | None
     is_on_path: bool
     is_leaf: bool
     is_compacted: bool
+    """It is on the path, but a summary stands for it in the context."""
 
 
-def outline(conversation: Conversation) -> Iterator[Row]:
+def outline(conversation: Conversation) -> Iterator[TreeEntry]:
     """Yield a row for every entry, parents before their children."""
     path = conversation.path(conversation.leaf)
     on_path = {entry.originator_version for entry in path}
@@ -44,7 +51,7 @@ def outline(conversation: Conversation) -> Iterator[Row]:
     while waiting:
         version, depth = waiting.pop()
         kind, text = _gist(conversation.entries[version])
-        yield Row(
+        yield TreeEntry(
             version=version,
             parent=conversation.parents[version],
             depth=depth,
