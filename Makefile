@@ -57,4 +57,5 @@ $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q app domain infrastructure
 	@touch $(READY)
