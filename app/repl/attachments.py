@@ -8,7 +8,7 @@ is not attached (case I4).
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from app.i18n import _
 from app.view.plain import one_line
@@ -25,14 +25,6 @@ _WIDTH_OF_NAMES = 200
 _ENDS_SENTENCE = ".,;:!?)。，；：！？）"
 
 
-class Attachment(NamedTuple):
-    """A file that goes with a prompt: its blocks; or why it does not, in *problem*."""
-
-    path: str
-    blocks: list[JsonObject]
-    problem: str = ""
-
-
 class Attachments:
     """Attaches the files that prompts at the *desk* mention, and says what became of each."""
 
@@ -41,52 +33,34 @@ class Attachments:
         self._unsaid: dict[str, list[tuple[str, str]]] = {}  # by the queued prompt
 
     async def of(self, prompt: str) -> list[JsonObject]:
-        """Return the blocks of the files that *prompt* mentions."""
-        blocks, self._unsaid[prompt] = await attached(prompt, self._desk.directory)
+        """Return the blocks of the files that *prompt* mentions as ``@path`` or ``@"path"``."""
+        blocks = await self.of_queued(prompt)
         self.say_of(prompt)
         return blocks
 
     async def of_queued(self, prompt: str) -> list[JsonObject]:
         """Return the same for a queued prompt: what became of its files is said below it."""
-        blocks, self._unsaid[prompt] = await attached(prompt, self._desk.directory)
+        directory = self._desk.directory
+        mentioned = dict.fromkeys(match[1] or match[2] for match in _MENTION.finditer(prompt))
+        files = {path: _existing(path, directory) for path in mentioned}
+        blocks: list[JsonObject] = []
+        said = self._unsaid[prompt] = []
+        for path in dict.fromkeys(filter(None, files.values())):
+            added, problem = await _blocks(path, directory)
+            blocks += added
+            if problem:
+                said.append((_("not attached: {problem}").format(problem=problem), "yellow"))
+            else:
+                said.append((_("attached {path}").format(path=path), "dim"))
+        if missing := [f"@{path}" for path, file in files.items() if file is None]:
+            names = one_line(", ".join(missing), _WIDTH_OF_NAMES)
+            said.append((_("no such file, sent as text: {names}").format(names=names), "yellow"))
         return blocks
 
     def say_of(self, prompt: str) -> None:
         """Say what became of the files of *prompt*, once."""
         for line, style in self._unsaid.pop(prompt, ()):
             self._desk.say(line, style)
-
-
-async def attachments(prompt: str, cwd: Path) -> list[Attachment]:
-    """Return the files that *prompt* mentions as ``@path`` or ``@"path"``, if they exist."""
-    found: dict[str, Attachment] = {}
-    for match in _MENTION.finditer(prompt):
-        path = _existing(match[1] or match[2], cwd)
-        if path is not None and path not in found:
-            found[path] = await _attachment(path, cwd)
-    return list(found.values())
-
-
-async def attached(prompt: str, cwd: Path) -> tuple[list[JsonObject], list[tuple[str, str]]]:
-    """Return the blocks of the files that *prompt* mentions, and what to say, with a style."""
-    blocks: list[JsonObject] = []
-    said = []
-    for path, content, problem in await attachments(prompt, cwd):
-        blocks += content
-        if problem:
-            said.append((_("not attached: {problem}").format(problem=problem), "yellow"))
-        else:
-            said.append((_("attached {path}").format(path=path), "dim"))
-    if missed := missing(prompt, cwd):
-        names = one_line(", ".join(f"@{path}" for path in missed), _WIDTH_OF_NAMES)
-        said.append((_("no such file, sent as text: {names}").format(names=names), "yellow"))
-    return blocks, said
-
-
-def missing(prompt: str, cwd: Path) -> list[str]:
-    """Return what *prompt* mentions as a file, and is none."""
-    mentioned = dict.fromkeys(match[1] or match[2] for match in _MENTION.finditer(prompt))
-    return [path for path in mentioned if _existing(path, cwd) is None]
 
 
 def _existing(path: str, cwd: Path) -> str | None:
@@ -103,16 +77,17 @@ def _existing(path: str, cwd: Path) -> str | None:
     return None
 
 
-async def _attachment(path: str, cwd: Path) -> Attachment:
+async def _blocks(path: str, cwd: Path) -> tuple[list[JsonObject], str]:
+    """Return the blocks of a file; or none, and why it does not go with the prompt."""
     from infrastructure.tools.output import ToolContext  # noqa: PLC0415
     from infrastructure.tools.read import Read  # noqa: PLC0415
 
     context = ToolContext(cwd=cwd, side_files=cwd, tool_use_id="attachment")
     output = await Read().run({"path": path}, context)
     if output.is_error:
-        return Attachment(path, [], str(output.content))
+        return [], str(output.content)
     if isinstance(output.content, str):
         text = f"{ATTACHED}{path}:\n{output.content.rstrip()}\n)"
-        return Attachment(path, [{"type": "text", "text": text}])
+        return [{"type": "text", "text": text}], ""
     images = [block for block in output.content if block.get("type") == "image"]
-    return Attachment(path, [{"type": "text", "text": f"{ATTACHED}{path})"}, *images])
+    return [{"type": "text", "text": f"{ATTACHED}{path})"}, *images], ""

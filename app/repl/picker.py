@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from app.catalogue import rows
 from app.errors import EXPECTED, message_of
 from app.i18n import _
-from app.repl.chooser import Choice, Chooser, Chosen
+from app.repl.chooser import Choice, Chooser
 from app.repl.line_session import ask_line
 from app.view.plain import cells, one_line, plain
+from domain.conversation import Conversation
 from domain.events import MessageAppended, NoteAppended
 from infrastructure.jsonl import life_cycle
 
@@ -18,22 +19,12 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from app.application import Conversations
-    from domain.conversation import Conversation
     from domain.projections.catalogue import Row
 
 _HINT = "Enter goes on · Tab here/all · Ctrl+R rename · Ctrl+A archive · Ctrl+D delete · Esc leaves"
 _ACTIONS = {"tab": "scope", "c-r": "rename", "c-a": "archive", "c-d": "delete"}
 _PREVIEWED_EVENTS = 24
 _PREVIEW_WIDTH = 200
-
-
-class _View(NamedTuple):
-    """What the list shows, and where it stands."""
-
-    everywhere: bool = False
-    at: UUID | None = None
-    wanted: str = ""
-    said: str = ""
 
 
 class Picker:
@@ -45,63 +36,70 @@ class Picker:
         self._conversations = conversations
         self._cwd = cwd
         self._current = current
+        self._is_everywhere = False
         self._previews: dict[UUID, str] = {}
 
     async def pick(self) -> UUID | None:
         """Return the conversation that was picked; None for none."""
-        view = _View(everywhere=not self._rows(everywhere=False))
+        self._is_everywhere = not self._rows()
+        at, wanted, said = None, "", ""
         while True:
-            found = self._rows(everywhere=view.everywhere)
-            chooser = self._chooser(view, found)
+            listed = {row.id: row for row in self._rows()}
+            chooser = Chooser(
+                (f"{said} · " if said else "") + self._title(),
+                [self._choice(row) for row in listed.values()],
+                actions=_ACTIONS,
+                hint=_(_HINT),
+                preview=self._preview,
+                at=at,
+                wanted=wanted,
+            )
             chosen = await chooser.ask()
             if chosen is None or chosen.action == "enter":
                 return chosen.value if chosen else None
-            view = _View(view.everywhere, chosen.value, chooser.wanted)
-            view = await self._act(chosen, {row.id: row for row in found}[chosen.value], view)
+            at, wanted = chosen.value, chooser.wanted
+            said = await self._act(chosen.action, listed[at])
 
-    def _rows(self, *, everywhere: bool) -> list[Row]:
+    def _rows(self) -> list[Row]:
         """Return what is listed: of this directory, without what was put away; or all."""
-        found = rows(self._conversations, cwd=None if everywhere else self._cwd)
-        return found if everywhere else [row for row in found if not row.archived]
+        if self._is_everywhere:
+            return rows(self._conversations)
+        return [row for row in rows(self._conversations, cwd=self._cwd) if not row.archived]
 
-    def _chooser(self, view: _View, found: list[Row]) -> Chooser[UUID]:
-        where = (
-            _("all conversations")
-            if view.everywhere
-            else _("conversations of {cwd}").format(cwd=plain(self._cwd))
-        )
-        return Chooser(
-            (f"{view.said} · " if view.said else "") + _("Resume: {where}").format(where=where),
-            [_choice(row, everywhere=view.everywhere) for row in found],
-            actions=_ACTIONS,
-            hint=_(_HINT),
-            preview=self._preview,
-            at=view.at,
-            wanted=view.wanted,
-        )
+    def _title(self) -> str:
+        here = _("conversations of {cwd}").format(cwd=plain(self._cwd))
+        where = _("all conversations") if self._is_everywhere else here
+        return _("Resume: {where}").format(where=where)
 
-    async def _act(self, chosen: Chosen[UUID], row: Row, view: _View) -> _View:
-        """Do what a key other than Enter asks for."""
+    def _choice(self, row: Row) -> Choice[UUID]:
+        when = row.updated.astimezone().strftime("%Y-%m-%d %H:%M")
+        title = one_line(row.title, 100) or _("(no prompt yet)")
+        mark = _("(archived) ") if row.archived else ""
+        text = f"{when}  {mark}{title}"
+        if self._is_everywhere:
+            text += " " * max(64 - cells(text), 2) + plain(row.cwd or "?")
+        return Choice(row.id, text, "class:dim" if row.archived else "")
+
+    async def _act(self, action: str, row: Row) -> str:
+        """Do what a key other than Enter asks for; return what to say of it."""
         try:
-            match chosen.action:
+            match action:
                 case "scope":
-                    return view._replace(everywhere=not view.everywhere)
+                    self._is_everywhere = not self._is_everywhere
                 case "rename":
                     name = await ask_line(_("New name: "), row.name or "")
                     if name is not None:
-                        open_conversation = self._conversations.open(row.id)
-                        open_conversation.record(lambda conversation: conversation.rename(name))
+                        rename = partial(Conversation.rename, name=name)
+                        self._conversations.open(row.id).record(rename)
                 case "archive":
-                    archive = partial(_archive, archived=not row.archived)
+                    archive = partial(Conversation.archive, archived=not row.archived)
                     self._conversations.open(row.id).record(archive)
-                    return view._replace(
-                        said=_("brought back") if row.archived else _("archived; Tab shows it")
-                    )
+                    return _("brought back") if row.archived else _("archived; Tab shows it")
                 case "delete":
-                    return view._replace(said=await self._delete(row))
+                    return await self._delete(row)
         except EXPECTED as error:
-            return view._replace(said=one_line(message_of(error), 120))
-        return view
+            return one_line(message_of(error), 120)
+        return ""
 
     async def _delete(self, row: Row) -> str:
         if row.id == self._current:
@@ -139,17 +137,3 @@ class Picker:
                 case NoteAppended(content=content):
                     lines.append(f"✎ {one_line(content, _PREVIEW_WIDTH)}")
         return "\n".join(lines) or _("(nothing was said)")
-
-
-def _archive(conversation: Conversation, *, archived: bool) -> None:
-    conversation.archive(archived=archived)
-
-
-def _choice(row: Row, *, everywhere: bool) -> Choice[UUID]:
-    when = row.updated.astimezone().strftime("%Y-%m-%d %H:%M")
-    title = one_line(row.title, 100) or _("(no prompt yet)")
-    mark = _("(archived) ") if row.archived else ""
-    text = f"{when}  {mark}{title}"
-    if everywhere:
-        text += " " * max(64 - cells(text), 2) + plain(row.cwd or "?")
-    return Choice(row.id, text, "class:dim" if row.archived else "")
