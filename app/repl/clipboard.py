@@ -32,7 +32,7 @@ _SCREENS_MOST = 700  # of one string, which GNU screen cuts at 768
 _SECONDS = 3.0
 
 
-async def run(desk: Desk, arguments: str) -> None:
+async def copy(desk: Desk, arguments: str) -> None:
     """Copy what *arguments* says: the number of a code block, or nothing for the whole answer.
 
     Raises:
@@ -126,12 +126,12 @@ def _by_program(text: str) -> bool:
 
     copied: list[bool] = []
 
-    def copy() -> None:
+    def try_to() -> None:
         with suppress(pyperclip.PyperclipException, OSError):
             pyperclip.copy(text)
             copied.append(True)
 
-    thread = Thread(target=copy, daemon=True)
+    thread = Thread(target=try_to, daemon=True)
     thread.start()
     thread.join(_SECONDS)
     return bool(copied)

@@ -37,16 +37,7 @@ LEAST_SHOWN = 24
 _LINES_AROUND = 12
 _INDENT = "  "
 _SHOWN_BY_A_CHANGE = ("path", "content", "edits")
-_WORDS = {
-    "y": "yes",
-    "yes": "yes",
-    "a": "always",
-    "always": "always",
-    "n": "no",
-    "no": "no",
-    "r": "reason",
-    "reason": "reason",
-}
+_WORDS = {key: word for word in ("yes", "always", "no", "reason") for key in (word[0], word)}
 _COMMAND_WORDS = {"c": "command", "command": "command"}
 _WORDS_FOR_MORE = {"s": "all", "show": "all"}
 _SAID = {

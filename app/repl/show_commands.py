@@ -125,13 +125,6 @@ def adding_up(parts: list[int], total: int) -> list[int]:
     return [end - before for before, end in zip([0, *ends], ends, strict=False)]
 
 
-async def copy(desk: Desk, arguments: str) -> None:
-    """Put the last answer, or a code block of it, on the clipboard."""
-    from app.repl import clipboard  # noqa: PLC0415 - only here
-
-    await clipboard.run(desk, arguments)
-
-
 async def stats(desk: Desk, _arguments: str) -> None:
     """Print tokens and cost."""
     desk.say(text_of(statistics(desk.require_recorded()), width(desk.console)))

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from app.i18n import _
 from app.repl import tab
+from app.repl.clipboard import copy
 from app.repl.command import Command
 from app.repl.place_commands import fork, label, new, resume, tree
-from app.repl.show_commands import copy, log, show, show_context, stats
+from app.repl.show_commands import log, show, show_context, stats
 from app.settings import OFFLINE_MODEL
 from app.suggestions import nearest
 from domain.errors import InvalidCommandError

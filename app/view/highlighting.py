@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Token
 from pygments.util import ClassNotFound
@@ -40,10 +42,6 @@ def highlighted(code: str, language: str) -> Text:
     return text if text.plain == code else Text(code)
 
 
-def _style(kind: object) -> str:
+def _style(kind: Any) -> str:
     """Return the style of a kind of token: its own, or that of the kind it belongs to."""
-    while kind is not None:
-        if kind in _STYLES:
-            return _STYLES[kind]
-        kind = getattr(kind, "parent", None)
-    return ""
+    return next((_STYLES[each] for each in reversed(kind.split()) if each in _STYLES), "")
