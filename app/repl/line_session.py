@@ -38,7 +38,7 @@ class LineSession(PromptSession[Result]):
 
     def __init__(self, message: str, *keys: KeyBindingsBase, **options: Any) -> None:
         self._screen = None
-        if is_dumb_terminal() and options.get("output") is None:
+        if is_dumb_terminal():
             self._screen, options["output"] = get_app_session().output, DummyOutput()
         self._said = message
         self._written = ""

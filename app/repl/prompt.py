@@ -47,9 +47,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from prompt_toolkit.completion import Completer
-    from prompt_toolkit.input import Input
     from prompt_toolkit.key_binding import KeyPressEvent
-    from prompt_toolkit.output import Output
 
 PROMPT = "leftfold> "
 _CONTINUATION = "…"
@@ -79,8 +77,6 @@ class TerminalPrompts:
         completer: Completer | None = None,
         toolbar: Callable[[], FormattedText] | None = None,
         is_vi: bool = False,
-        source: Input | None = None,
-        output: Output | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._clock = clock
@@ -106,8 +102,6 @@ class TerminalPrompts:
             editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
             placeholder=self._hint,
             input_processors=[self.pastes],
-            input=source,
-            output=output,
         )
         self.buffer = self._session.default_buffer
         self._session.key_bindings = merge_key_bindings(
@@ -221,9 +215,6 @@ class TerminalPrompts:
         if wanted and wanted in buffer.text:
             buffer.validate_and_handle()
 
-    def _put(self, text: str) -> None:
-        self.buffer.document = Document(text)
-
     def _edit(self, event: KeyPressEvent) -> None:
         """Let an editor change the line. It is sent by Enter, whatever the editor does."""
 
@@ -239,7 +230,7 @@ class TerminalPrompts:
                 await run_in_terminal(lambda: click.echo(problem))
                 return
             if after is not None and after.rstrip("\n") != before.rstrip("\n"):
-                self._put(valid(after).rstrip("\n"))
+                self.buffer.document = Document(valid(after).rstrip("\n"))
 
         event.app.create_background_task(edit())
 

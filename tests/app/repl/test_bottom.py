@@ -83,7 +83,7 @@ class Desk:
         self.source = source
         self.terminal = Emulator()
         self.console = Console(file=Terminal(self.terminal), force_terminal=True, width=80)
-        self.prompts = TerminalPrompts(None, source=source, output=DummyOutput(), **options)
+        self.prompts = TerminalPrompts(None, **options)
         self.bottom = Bottom(self.console, self.prompts.buffer, self.prompts.pastes, source=source)
         self.bottom.show(lambda room: self.parts[-room:])
         self.parts = []

@@ -8,6 +8,7 @@ import signal
 import stat
 
 import pytest
+from prompt_toolkit.application import create_app_session
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
@@ -23,8 +24,8 @@ def typed(*chunks, history=None, default="", reads=1, **options):
     """What is read when *chunks* are typed, each after a moment; what is callable is called."""
 
     async def read_all():
-        with create_pipe_input() as source:
-            prompts = TerminalPrompts(history, source=source, output=DummyOutput(), **options)
+        with create_pipe_input() as source, create_app_session(source, DummyOutput()):
+            prompts = TerminalPrompts(history, **options)
 
             async def type_them():
                 for chunk in chunks:
@@ -58,9 +59,9 @@ def test_a_paste_without_brackets_is_one_prompt_too():
 
 def test_lines_that_were_typed_ahead_are_prompts_of_their_own():
     async def read_both():
-        with create_pipe_input() as source:
+        with create_pipe_input() as source, create_app_session(source, DummyOutput()):
             clock = lambda: 0.0  # noqa: E731 - however slow the machine is, it was typed before
-            prompts = TerminalPrompts(None, source=source, output=DummyOutput(), clock=clock)
+            prompts = TerminalPrompts(None, clock=clock)
             source.send_text("one\rtwo\r")
             return [await asyncio.wait_for(prompts.read(), 10) for _ in range(2)]
 
@@ -71,8 +72,8 @@ def test_who_waits_for_the_first_prompt_is_told_once():
     told = []
 
     async def read_both():
-        with create_pipe_input() as source:
-            prompts = TerminalPrompts(None, source=source, output=DummyOutput())
+        with create_pipe_input() as source, create_app_session(source, DummyOutput()):
+            prompts = TerminalPrompts(None)
             prompts.once_shown(lambda: told.append("shown"))
             assert told == []
             for line in ("one", "two"):
@@ -216,8 +217,8 @@ def test_what_stands_for_a_paste_is_no_character_of_the_line():
 )
 def test_a_paste_that_pretends_to_end_is_one_prompt_all_the_same(pasted):
     async def read():
-        with create_pipe_input() as source:
-            prompts = TerminalPrompts(None, source=source, output=DummyOutput())
+        with create_pipe_input() as source, create_app_session(source, DummyOutput()):
+            prompts = TerminalPrompts(None)
             source.send_text(PASTE.format(pasted))  # there already, as what is typed ahead
             reading = asyncio.ensure_future(prompts.read())
             await asyncio.sleep(0.5)
@@ -234,9 +235,9 @@ def test_the_prompt_leaves_nothing_behind_where_the_window_becomes_narrower():
 
     async def narrow():
         nonlocal size
-        with create_pipe_input() as source:
-            output = Vt100_Output(written, lambda: size, enable_cpr=False)
-            prompts = TerminalPrompts(None, source=source, output=output)
+        output = Vt100_Output(written, lambda: size, enable_cpr=False)
+        with create_pipe_input() as source, create_app_session(source, output):
+            prompts = TerminalPrompts(None)
             reading = asyncio.ensure_future(prompts.read())
             source.send_text("x" * 39 + "y")
             while "y" not in written.getvalue():
@@ -276,8 +277,8 @@ def test_history_is_private_and_made_when_something_is_typed(tmp_path):
 @pytest.mark.parametrize("is_closed", [True, False])
 def test_a_line_that_cannot_be_sent_any_more_is_the_newest_of_the_earlier_ones(tmp_path, is_closed):
     async def leave():
-        with create_pipe_input() as source:
-            prompts = TerminalPrompts(tmp_path / "history", source=source, output=DummyOutput())
+        with create_pipe_input() as source, create_app_session(source, DummyOutput()):
+            prompts = TerminalPrompts(tmp_path / "history")
             reading = asyncio.ensure_future(prompts.read("half a "))
             source.send_text("prompt" + "\x1b[A" * is_closed)  # ↑: there is no earlier one
             while "prompt" not in prompts._session.default_buffer.text:
@@ -298,8 +299,8 @@ def test_a_home_that_cannot_be_written_costs_only_the_history(tmp_path):
 
 def test_undecodable_bytes_become_replacement_characters():
     async def read():
-        with create_pipe_input() as source:
-            prompts = TerminalPrompts(None, source=source, output=DummyOutput())
+        with create_pipe_input() as source, create_app_session(source, DummyOutput()):
+            prompts = TerminalPrompts(None)
             source.send_bytes(b"a\xffb\r")
             return await asyncio.wait_for(prompts.read(), 10)
 
