@@ -68,7 +68,7 @@ class AskingApprover:
             asyncio.CancelledError: the person stopped the turn instead (Ctrl+C, Esc, the end of
                 the input). Nothing was decided: the call is recorded as never started.
         """
-        question = await asyncio.to_thread(Question.about, proposal, self._cwd, self._console)
+        question = await asyncio.to_thread(Question, proposal, self._cwd, self._console)
         async with self._asking():
             question.show()
             while True:

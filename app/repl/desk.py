@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from app.agent import Agent
     from app.bootstrap import AgentFactory
-    from app.compactor import Compactor
     from app.open_conversation import OpenConversation
     from app.ports import Approver
     from app.repl.bottom import Bottom
@@ -52,6 +51,7 @@ class Desk:
         attention: Calls the person who looks elsewhere.
         line: What is typed while the agent works is read from here, if anywhere.
         has_failed: Whether something went wrong.
+        offered: What stands in the next prompt, to be edited.
         work: What is being done, and whether the program goes on after it.
         attachments: The files that prompts mention.
         meanwhile: What is typed while the agent works.
@@ -67,8 +67,8 @@ class Desk:
     attention: Attention = field(default_factory=lambda: Attention(lambda _: None))
     line: Bottom | None = None
     has_failed: bool = False
+    offered: str = ""
     _agent: Agent | None = None
-    _offered: str = ""
 
     def __post_init__(self) -> None:
         self.work = Work()
@@ -135,11 +135,6 @@ class Desk:
             )
         return self._agent
 
-    @property
-    def compactor(self) -> Compactor:
-        """What summarises the open conversation, or parts of it."""
-        return self.agent().compactor
-
     # -- the person ----------------------------------------------------------------------------
 
     def say(self, text: str, style: str = "") -> None:
@@ -170,12 +165,3 @@ class Desk:
         async with self.meanwhile.paused():
             with self.attention.asking():
                 yield
-
-    def offer(self, text: str) -> None:
-        """Put *text* into the next prompt, to be edited."""
-        self._offered = text
-
-    def take_offered(self) -> str:
-        """Return what was offered, once."""
-        offered, self._offered = self._offered, ""
-        return offered

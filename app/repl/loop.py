@@ -71,7 +71,7 @@ class Repl:
     async def _typed(self) -> str:
         """Return what was typed; leave if nothing will be."""
         desk = self._desk
-        offered = desk.take_offered()
+        offered, desk.offered = desk.offered, ""
         if offered or desk.line is None:  # else the line stands where it is
             offered = "\n\n".join(text for text in (offered, desk.meanwhile.draft()) if text)
         task = await desk.work.finished(desk.prompts.read(default=offered), is_prompt=True)
@@ -100,7 +100,7 @@ class Repl:
             if lost:
                 first = prompt if prompt is not None and not self._is_saved(prompt, since) else ""
                 texts = [first, desk.meanwhile.take_all()]
-                desk.offer("\n\n".join(text for text in texts if text))
+                desk.offered = "\n\n".join(text for text in texts if text)
             desk.console.line()
 
     async def _turn(self, prompt: str | None) -> str:
@@ -155,7 +155,7 @@ class Repl:
 
     def _take_leave(self) -> None:
         """Keep what was not sent; say how to come back, if there is anything to come back to."""
-        for text in (*self._desk.meanwhile.unsent(), self._desk.take_offered()):
+        for text in (*self._desk.meanwhile.unsent(), self._desk.offered):
             self._desk.prompts.keep(text)
         try:
             conversation = self._desk.recorded()

@@ -19,7 +19,7 @@ from app.repl.typed_ahead import typed_ahead
 from domain.conversation import Conversation
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager
 
     from app.open_conversation import OpenConversation
@@ -194,25 +194,21 @@ class Meanwhile:
 
     def _queue_prompt(self, text: str) -> None:
         """Queue *text* in the log; what cannot be stands in the line again."""
-        try:
-            self._desk.open_conversation.record(
-                lambda conversation: conversation.queue_prompt(text)
-            )
-        except Exception as error:  # noqa: BLE001 - it came from a key: nobody else can tell
-            if self._line is not None:
-                self._line.give_back(text)
-            self._desk.complain(error)
-        else:
+        if self._is_recorded(lambda conversation: conversation.queue_prompt(text)):
             version, text = next(reversed(self._queue().items()))
             self._waiting.append(Waiting(text, version))
+        elif self._line is not None:
+            self._line.give_back(text)
 
     def _withdraw(self, version: Version) -> bool:
         """Take a prompt out of the queue; return whether it is out, and nobody will say it."""
+        return self._is_recorded(lambda conversation: conversation.withdraw_prompt(version))
+
+    def _is_recorded(self, change: Callable[[Conversation], None]) -> bool:
+        """Record *change*; say what went wrong if that cannot be."""
         try:
-            self._desk.open_conversation.record(
-                lambda conversation: conversation.withdraw_prompt(version)
-            )
-        except Exception as error:  # noqa: BLE001 - as above
+            self._desk.open_conversation.record(change)
+        except Exception as error:  # noqa: BLE001 - it came from a key: nobody else can tell
             self._desk.complain(error)
             return False
         return True

@@ -131,7 +131,7 @@ async def _go_to(desk: Desk, version: Version, how: str) -> None:
     if isinstance(entry, MessageAppended) and entry.content.role == "user" and entry.content.text:
         # An earlier prompt is edited: its sibling will hang from the same parent.
         target = conversation.parents[version]
-        desk.offer(entry.content.prompt)
+        desk.offered = entry.content.prompt
     word, focus = how.partition(" ")[::2]
     if word == "summary":
         await _leave_branch(desk, conversation, target, focus)
@@ -155,7 +155,7 @@ async def _leave_branch(
     if not left:
         raise InvalidCommandError(_("There is no branch to leave."))
     desk.say(_("Summarising the branch …"), "dim")
-    await desk.compactor.leave_branch(target, left, focus=focus)
+    await desk.agent().compactor.leave_branch(target, left, focus=focus)
 
 
 async def label(desk: Desk, arguments: str) -> None:

@@ -60,33 +60,19 @@ class Line(NamedTuple):
 
 
 class Question:
-    """One question on *console*.
+    """The question on *console* whether a call may act, in the directory *cwd*.
 
     Attributes:
         is_shown_whole: Whether all of what would act has been printed.
         words: What can be answered, and what each word stands for.
     """
 
-    def __init__(
-        self, console: Console, head: Sequence[Line], rest: Sequence[Line], *, is_command: bool
-    ) -> None:
-        """*head* is always shown whole, *rest* as far as the screen goes."""
+    def __init__(self, proposal: Proposal, cwd: Path, console: Console) -> None:
         self._console = console
-        self._head = _broken(head, console)
-        self._rest = _broken(rest, console)
-        self._is_command = is_command
-        room = max(LEAST_SHOWN, console.height - _LINES_AROUND)
-        self._room = room if len(self._rest) > room + 1 else len(self._rest)
-        self.is_shown_whole = self._room == len(self._rest)
-        self._has_explained = False
-        self._cells_of_choices = 0  # of the line that the answer stands in
-
-    @classmethod
-    def about(cls, proposal: Proposal, cwd: Path, console: Console) -> Question:
-        """Return the question whether a call may act, in the directory *cwd*."""
         arguments = dict(proposal.call.input)
         command = arguments.get("command")
         head = [Line(_("Allow {tool}?").format(tool=visible(proposal.call.name)), "bold", "")]
+        self._is_command = isinstance(command, str)
         if isinstance(command, str):
             del arguments["command"]
             head += _command_lines(command)
@@ -94,8 +80,15 @@ class Question:
             arguments = {k: v for k, v in arguments.items() if k not in _SHOWN_BY_A_CHANGE}
             head += _file_lines(change, cwd)
         head += _argument_lines(arguments)
-        rest = [] if change is None else list(_change_lines(change))
-        return cls(console, head, rest, is_command=isinstance(command, str))
+        self._head = _broken(
+            head, console
+        )  # always shown whole; the rest as far as the screen goes
+        self._rest = _broken([] if change is None else list(_change_lines(change)), console)
+        room = max(LEAST_SHOWN, console.height - _LINES_AROUND)
+        self._room = room if len(self._rest) > room + 1 else len(self._rest)
+        self.is_shown_whole = self._room == len(self._rest)
+        self._has_explained = False
+        self._cells_of_choices = 0  # of the line that the answer stands in
 
     @property
     def words(self) -> dict[str, str]:
@@ -110,7 +103,7 @@ class Question:
         self._print(self._head)
         self._print(self._rest[: self._room])
         if self.is_shown_whole:
-            self._say_if_it_is_long(len(self._head) + len(self._rest))
+            self._say_if_it_is_long()
         else:
             hidden = len(self._rest) - self._room
             told = _("… +{count:,} lines; all of it must be shown before a yes counts")
@@ -122,7 +115,7 @@ class Question:
         self._console.line()
         self._print(self._rest[self._room :])
         self._room, self.is_shown_whole = len(self._rest), True
-        self._say_if_it_is_long(len(self._head) + len(self._rest))
+        self._say_if_it_is_long()
         self._print_choices()
 
     def choose_again(self) -> None:
@@ -148,7 +141,8 @@ class Question:
             self._console.line()
         say(self._console, said, "bold")
 
-    def _say_if_it_is_long(self, lines: int) -> None:
+    def _say_if_it_is_long(self) -> None:
+        lines = len(self._head) + len(self._rest)
         if lines > self._console.height - 2:
             told = _("That was all of it, {count:,} lines: scroll up to read what has gone by")
             say(self._console, _INDENT + told.format(count=lines), "yellow")

@@ -35,13 +35,10 @@ def about(factory: AgentFactory, conversation: Conversation) -> Iterator[str]:
             source=conversation.origin.source_id, entry=conversation.origin.entry
         )
     if conversation.cwd not in (None, settings.cwd):
-        gone = (
-            ""
-            if conversation.cwd == cwd
-            else _(", but {cwd} is gone").format(cwd=plain(str(conversation.cwd)))
-        )
-        if conversation.cwd != cwd and not conversation.works_here():
-            gone = _(" ({cwd}, which was not chosen here)").format(cwd=plain(str(conversation.cwd)))
+        gone = "" if conversation.cwd == cwd else _(", but {cwd} is gone")
+        if gone and not conversation.works_here():
+            gone = _(" ({cwd}, which was not chosen here)")
+        gone = gone.format(cwd=plain(str(conversation.cwd)))
         yield _("This conversation belongs to another directory{gone}: tools run in {cwd}").format(
             gone=gone, cwd=plain(cwd)
         )

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from app.i18n import _
-from app.repl.under_way import Block, Running, UnderWay, folded, markdown, took
+from app.repl.under_way import Block, Running, UnderWay, flat, folded, markdown, took
 from app.view.console import is_fancy, say
 from app.view.plain import one_line, plain
-from app.view.tools import show_output, text_of
+from app.view.tools import show_output
 from app.view.transcript import PROMPT_MARK
+from domain.messages import result_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -106,9 +107,7 @@ class RichScreen:
     def tool_started(self, call: ToolUseBlock, summary: str) -> None:
         """A tool begins to run."""
         self._under_way.waiting_since = None
-        self._under_way.running[call.id] = Running(
-            plain(summary).replace("\n", " ⏎ "), self._clock()
-        )
+        self._under_way.running[call.id] = Running(flat(summary), self._clock())
         if not self._fancy:
             self._name_call(call.id)
         self._draw()
@@ -124,7 +123,8 @@ class RichScreen:
         if self._fancy or self._last_named != call.id:
             self._name_call(call.id, "red" if output.is_error else "green")
         self._under_way.running.pop(call.id, None)
-        show_output(self._console, call.name, text_of(output), is_error=output.is_error)
+        printed = result_text(output.content)
+        show_output(self._console, call.name, printed, is_error=output.is_error)
         if not self._under_way.running:
             self._wait()
         self._draw()

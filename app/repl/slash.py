@@ -124,13 +124,13 @@ async def _name(desk: Desk, arguments: str) -> None:
 
 async def _compact(desk: Desk, arguments: str) -> None:
     desk.require_recorded()
-    if not await desk.compactor.compact(reason="manual", focus=arguments):
+    if not await desk.agent().compactor.compact(reason="manual", focus=arguments):
         said = _(
             "There is nothing to compact yet: the last {keep:,} tokens or so are kept as they "
             "are, and the conversation has about {tokens:,}."
         )
         tokens = context_tokens(desk.conversation)
-        desk.say(said.format(keep=desk.compactor.room.keep, tokens=tokens))
+        desk.say(said.format(keep=desk.agent().compactor.room.keep, tokens=tokens))
 
 
 TABLE = (

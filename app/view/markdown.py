@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich import box
 from rich.segment import Segment
-from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
@@ -171,7 +170,9 @@ class _Renderer:
             table.add_row(*(_inline(cell.children[0].token) for cell in row))
         options = self._options.update(width=room)
         for line in self._console.render_lines(table, options, pad=False):
-            yield _Line(_without_trailing_blanks(line))
+            text = Text.assemble(*((each.text, each.style or "") for each in line))
+            text.rstrip()
+            yield _Line(list(text.render(self._console)))
 
 
 def _behind(first: str, others: str, lines: Iterable[_Line]) -> Iterator[_Line]:
@@ -216,12 +217,3 @@ def _inline(token: Token) -> Text:
 
 def _target(token: Token, name: str) -> str:
     return plain(str(token.attrGet(name) or ""))
-
-
-def _without_trailing_blanks(line: Sequence[Segment]) -> Sequence[Segment]:
-    while line and not line[-1].text.strip(" "):
-        line = line[:-1]
-    if line:
-        last = line[-1]
-        line = [*line[:-1], Segment(last.text.rstrip(" "), last.style or Style())]
-    return line

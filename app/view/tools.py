@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from domain.messages import JsonObject
-    from domain.tool_use import ToolOutput
 
 OUTPUT_LINES = 10
 READ_LINES = 5
@@ -46,13 +45,6 @@ def summary_of(name: str, arguments: JsonObject) -> str:
             return one_line(f"{name} {path}", _SUMMARY_WIDTH)
         case _:
             return one_line(f"{name} {json.dumps(arguments, ensure_ascii=False)}", _SUMMARY_WIDTH)
-
-
-def text_of(output: ToolOutput) -> str:
-    """Return an output's text; blocks that are not text are named in brackets."""
-    if isinstance(output.content, str):
-        return output.content
-    return "\n".join(str(part.get("text", f"[{part.get('type')}]")) for part in output.content)
 
 
 def show_output(console: Console, name: str, text: str, *, is_error: bool) -> None:

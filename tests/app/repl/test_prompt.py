@@ -88,8 +88,8 @@ def test_who_waits_for_the_first_prompt_is_told_once():
 
 def test_a_prompt_can_stand_before_it_is_read_and_what_is_typed_is_not_lost():
     async def stand():
-        with create_pipe_input() as source:
-            prompts = TerminalPrompts(None, source=source, output=DummyOutput())
+        with create_pipe_input() as source, create_app_session(source, DummyOutput()):
+            prompts = TerminalPrompts(None)
             prompts.begin(is_deaf=False)
             source.send_text("one\rtwo\r")
             return [await asyncio.wait_for(prompts.read(), 10) for _ in range(2)]
@@ -101,8 +101,8 @@ def test_a_deaf_prompt_takes_no_key_until_something_stands_above_it():
     happened = []
 
     async def stand():
-        with create_pipe_input() as source:
-            prompts = TerminalPrompts(None, source=source, output=DummyOutput())
+        with create_pipe_input() as source, create_app_session(source, DummyOutput()):
+            prompts = TerminalPrompts(None)
             shown = asyncio.Event()
             prompts.once_shown(shown.set)
             reading = prompts.begin(is_deaf=True)

@@ -33,7 +33,7 @@ def shown_of(text, *, width=100, colours=None):
     )
     call = ToolUseBlock(b.tool_use("toolu_1", "write", path="a"))
     proposal = Proposal(call, "it", Writing("a", Path("/work/a"), None, text))
-    question = Question.about(proposal, Path("/work"), console)
+    question = Question(proposal, Path("/work"), console)
     question.show()
     if not question.is_shown_whole:
         question.show_all()

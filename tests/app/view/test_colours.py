@@ -76,7 +76,7 @@ def everything(palette, system):
         path="a", target=Path("/elsewhere/a"), before="a\nb\nc\n", after="a\nB\nc\n"
     )
     proposal = Proposal(call(command="ls  " * 40, path="a"), "it", change)
-    question = Question.about(proposal, Path("/work"), console)
+    question = Question(proposal, Path("/work"), console)
     question.show()
     question.show_all()
     question.answered("no")
