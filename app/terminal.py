@@ -19,3 +19,8 @@ def is_looked_at() -> bool:
 def is_dumb() -> bool:
     """Whether the terminal takes no escape codes, as ``TERM`` says."""
     return os.environ.get("TERM", "").lower() in ("dumb", "unknown")
+
+
+def is_interactive() -> bool:
+    """Whether a person can be asked, and sees what is asked: both are a terminal."""
+    return is_typed_at() and is_looked_at()

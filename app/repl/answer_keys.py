@@ -16,8 +16,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import is_dumb_terminal
 
 from app.repl.applications import SECONDS_FOR_AN_ESCAPE
-from app.repl.suspending import suspend
-from app.repl.typed_ahead import throw_away_input
+from app.repl.unread_terminal import suspend, throw_away_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -40,8 +40,8 @@ from rich.segment import Segment
 
 from app.repl.applications import InlineApplication, take_escape_soon
 from app.repl.pastes import is_choosing_a_file, line_keys
-from app.repl.suspending import suspend
 from app.repl.under_way import SECONDS_A_FRAME
+from app.repl.unread_terminal import suspend
 from app.view.colours import prompt_style
 from domain.text import valid
 

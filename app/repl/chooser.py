@@ -29,7 +29,7 @@ from prompt_toolkit.layout.processors import BeforeInput
 
 from app.i18n import _
 from app.repl.applications import InlineApplication, take_escape_soon
-from app.repl.suspending import suspend
+from app.repl.unread_terminal import suspend
 from app.view.colours import prompt_style
 from app.view.plain import cells, fitted
 

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.completion import Completer, DummyCompleter
 
 from app.repl.banner import banner
-from app.repl.prompt import TerminalPrompts, is_interactive
+from app.repl.prompt import TerminalPrompts
 from app.repl.status import StatusLine
-from app.repl.suspending import modes_at_start
+from app.repl.unread_terminal import modes_at_start
 from app.signals import owned
-from app.terminal import is_dumb
+from app.terminal import is_dumb, is_interactive
 from app.view.console import Terminal
 from app.view.wrapping import laid_out
 

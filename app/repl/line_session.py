@@ -18,7 +18,7 @@ from prompt_toolkit.output import DummyOutput
 from prompt_toolkit.utils import is_dumb_terminal
 
 from app.repl.applications import InlineApplication
-from app.repl.suspending import suspend
+from app.repl.unread_terminal import suspend
 from app.view.colours import prompt_style
 from app.view.plain import cells, plain
 

@@ -14,8 +14,7 @@ from app.errors import DONE, EXPECTED, FAILED
 from app.i18n import _
 from app.repl import slash
 from app.repl.command import parsed
-from app.repl.suspending import modes_at_start, stoppable
-from app.repl.typed_ahead import quiet_terminal
+from app.repl.unread_terminal import modes_at_start, quiet_terminal, stoppable
 from app.signals import owned
 from app.view.console import is_gone, say
 from domain.events import MessageAppended

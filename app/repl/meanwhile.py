@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from app.errors import EXPECTED
 from app.repl.command import parsed
-from app.repl.typed_ahead import typed_ahead
+from app.repl.unread_terminal import typed_ahead
 from domain.conversation import Conversation
 
 if TYPE_CHECKING:

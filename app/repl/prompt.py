@@ -25,25 +25,24 @@ from prompt_toolkit.filters import (
     vi_navigation_mode,
 )
 from prompt_toolkit.formatted_text import FormattedText
-from prompt_toolkit.history import History, InMemoryHistory
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
 from prompt_toolkit.keys import Keys
 
 from app.i18n import _
 from app.repl.applications import take_escape_soon
 from app.repl.command import is_completable
-from app.repl.history import PrivateHistory
 from app.repl.line_session import LineSession
 from app.repl.pastes import Pastes, is_choosing_a_file, line_keys
 from app.signals import keys_are_for_a_child
 from app.standard_input import LONGEST, Lines, LongInputError
-from app.terminal import is_looked_at, is_typed_at
 from app.view.colours import prompt_style
 from app.view.plain import plain
 from domain.text import valid
+from infrastructure.jsonl import disk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from prompt_toolkit.completion import Completer
@@ -57,9 +56,36 @@ _SECONDS_TO_LEAVE = 2.0
 """How soon after a Ctrl+C another one leaves."""
 
 
-def is_interactive() -> bool:
-    """Whether a person can be asked: standard input and output are a terminal."""
-    return is_typed_at() and is_looked_at()
+class PrivateHistory(FileHistory):
+    """What was typed, kept in a file that others cannot read, made when something is typed.
+
+    A home that cannot be written costs the history, nothing else; what is no file of this user
+    (a link, a pipe) is left alone.
+    """
+
+    def __init__(self, path: Path, expanded: Callable[[str], str] = str) -> None:
+        super().__init__(path)
+        self._path = path
+        self._expanded = expanded
+
+    def append_string(self, string: str) -> None:
+        """Take *string* with all that was pasted."""
+        super().append_string(self._expanded(string))
+
+    def load_history_strings(self) -> Iterable[str]:
+        """Return what was typed, newest first."""
+        try:
+            disk.close(disk.open_read(self._path))  # it is a file of ours: it can be opened
+            return [valid(text) for text in super().load_history_strings()]
+        except OSError:
+            return []
+
+    def store_string(self, string: str) -> None:
+        """Append *string*."""
+        with suppress(OSError):
+            disk.make_folder(self._path.parent)
+            disk.close(disk.open_or_create(self._path))
+            super().store_string(valid(string))
 
 
 # -- a person ----------------------------------------------------------------------------------

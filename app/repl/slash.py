@@ -10,11 +10,11 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from app.i18n import _
-from app.repl import tab
 from app.repl.clipboard import copy
 from app.repl.command import Command
 from app.repl.place_commands import fork, label, new, resume, tree
 from app.repl.show_commands import log, show, show_context, stats
+from app.repl.tab import entries, levels, models, words
 from app.settings import OFFLINE_MODEL
 from app.suggestions import nearest
 from domain.errors import InvalidCommandError
@@ -136,25 +136,23 @@ async def _compact(desk: Desk, arguments: str) -> None:
 TABLE = (
     Command("help", "", "Show this.", _help),
     Command(
-        "new", "[compact]", "Start a new conversation; compact: from a summary.", new, tab.compact
+        "new",
+        "[compact]",
+        "Start a new conversation; compact: from a summary.",
+        new,
+        words(compact="begin from a summary of this one"),
     ),
-    Command("fork", "[ENTRY]", "Go on in a copy of this one, up to an entry.", fork, tab.entries),
-    Command(
-        "tree", "[ENTRY [summary]]", "Show all branches, or go to an entry.", tree, tab.entries
-    ),
-    Command("label", "[@ENTRY] TEXT", "Label an entry, the last one for none.", label, tab.entries),
+    Command("fork", "[ENTRY]", "Go on in a copy of this one, up to an entry.", fork, entries),
+    Command("tree", "[ENTRY [summary]]", "Show all branches, or go to an entry.", tree, entries),
+    Command("label", "[@ENTRY] TEXT", "Label an entry, the last one for none.", label, entries),
     Command("compact", "[FOCUS]", "Summarise the past to make room; deletes nothing.", _compact),
     Command("stats", "", "Show tokens and cost.", stats),
     Command("name", "[TEXT]", "Name the conversation, or show its name.", _name),
-    Command(
-        "model", "[NAME]", "Ask another model, or show which one is asked.", _model, tab.models
-    ),
-    Command(
-        "thinking", "[LEVEL]", "Change or show how hard the model thinks.", _thinking, tab.levels
-    ),
+    Command("model", "[NAME]", "Ask another model, or show which one is asked.", _model, models),
+    Command("thinking", "[LEVEL]", "Change or show how hard the model thinks.", _thinking, levels),
     Command("resume", "[ID]", "Go on in another conversation.", resume),
     Command(
-        "show", "[ENTRY]", "Show all of an entry; the last tool output for none.", show, tab.entries
+        "show", "[ENTRY]", "Show all of an entry; the last tool output for none.", show, entries
     ),
     Command("copy", "[N]", "Copy the last answer, or its code block N.", copy),
     Command(
@@ -162,9 +160,15 @@ TABLE = (
         "[json]",
         "Show what the model gets: counts, or the request.",
         show_context,
-        tab.json,
+        words(json="the request itself"),
     ),
-    Command("log", "[follow]", "Show the last events of the log, and new ones.", log, tab.follow),
+    Command(
+        "log",
+        "[follow]",
+        "Show the last events of the log, and new ones.",
+        log,
+        words(follow="new events as they come, until a key"),
+    ),
     Command("quit", "", "Leave.", _quit),
 )
 _ALIASES = {"?": "help", "": "help", "q": "quit", "exit": "quit", "clear": "new"}

@@ -26,9 +26,6 @@ def words(**meanings: str) -> Choices:
     )
 
 
-compact = words(compact="begin from a summary of this one")
-json = words(json="the request itself")
-follow = words(follow="new events as they come, until a key")
 levels = words(**dict.fromkeys(THINKING_LEVELS, ""))
 
 

@@ -11,7 +11,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from app.held_back import ask_about_queue, held_back
-from app.repl.choices import settle_queue
+from app.repl.place_commands import settle_queue
 from domain import events
 from domain.messages import ToolUseBlock
 from tests import builders as b

@@ -12,7 +12,7 @@ from prompt_toolkit.output import DummyOutput
 
 from app.errors import DirectoryGoneError, ForeignDirectoryError
 from app.missing_directory import ask, check
-from app.repl.choices import choose_directory
+from app.repl.place_commands import choose_directory
 from domain.conversation import Conversation
 
 

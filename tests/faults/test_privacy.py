@@ -19,7 +19,7 @@ from rich.console import Console
 from app.application import Conversations
 from app.cli import leftfold
 from app.recovery import recover
-from app.repl.history import PrivateHistory
+from app.repl.prompt import PrivateHistory
 from app.view.transcript import show_transcript
 from domain.conversation import Conversation
 from domain.events import ModelChanged

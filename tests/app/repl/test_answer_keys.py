@@ -19,7 +19,7 @@ from prompt_toolkit.output import DummyOutput
 
 from app.repl import answer_keys
 from app.repl.answer_keys import AnswerKeys, meaning
-from app.repl.typed_ahead import throw_away_input
+from app.repl.unread_terminal import throw_away_input
 from tests.levels import examples
 
 WORDS = {"y": "yes", "yes": "yes", "a": "always", "n": "no", "no": "no"}

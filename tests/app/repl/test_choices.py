@@ -12,7 +12,7 @@ from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
-from app.repl.choices import choose
+from app.repl.place_commands import choose
 
 WORDS = ("send", "drop", "keep")
 DESK = SimpleNamespace(meanwhile=SimpleNamespace(paused=nullcontext))

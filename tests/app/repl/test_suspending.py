@@ -9,12 +9,12 @@ import sys
 import termios
 from array import array
 
-from app.repl.suspending import stoppable
+from app.repl.unread_terminal import stoppable
 from tests.app.programs import until
 
 PROGRAM = """
 import sys, tty
-from app.repl.suspending import modes_at_start, stoppable
+from app.repl.unread_terminal import modes_at_start, stoppable
 
 modes_at_start()
 with stoppable(lambda: sys.stdout.write("stopped ")):

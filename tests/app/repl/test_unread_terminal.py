@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from app.repl import typed_ahead as module
-from app.repl.typed_ahead import quiet_terminal, typed_ahead
+from app.repl import unread_terminal as module
+from app.repl.unread_terminal import quiet_terminal, typed_ahead
 
 
 @contextmanager

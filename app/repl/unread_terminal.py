@@ -1,23 +1,39 @@
-"""The program stops with the terminal as it was found, and goes on where it was.
+"""The terminal while nobody reads it: its modes, what is typed meanwhile, a stop of the program.
 
-It stops by Ctrl+Z, which is a key while the terminal is raw, or by SIGTSTP from elsewhere.
+The program stops by Ctrl+Z, which is a key while the terminal is raw, or by SIGTSTP from elsewhere:
+with the terminal as it was found. It goes on where it was.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import select
 import signal
 import sys
 import termios
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
+from prompt_toolkit.input.typeahead import clear_typeahead
+from prompt_toolkit.utils import is_dumb_terminal
+
+from app.terminal import is_interactive
+from domain.text import valid
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from typing import Any, TypeAlias
 
+    from prompt_toolkit.input import Input
+
     Modes: TypeAlias = list[Any]
+
+_PIECE = 65536
+_OTHER_KEYS = re.compile("\x1b(?:\\[[0-9;?]*[@-~]|O.)")
+_DELETED = re.compile("[^\n\x7f\x08][\x7f\x08]")
 
 
 @cache
@@ -88,3 +104,41 @@ def modes_meanwhile(
     finally:
         with suppress(termios.error, OSError):
             termios.tcsetattr(sys.stdin, until, before)
+
+
+def quiet_terminal() -> AbstractContextManager[None]:
+    """Keep what is typed meanwhile off the screen; the next prompt gets it, key by key.
+
+    The system would edit whole lines of it: it took the end of a paste for a deleted word, say. On
+    a dumb terminal, where nobody reads meanwhile, it would also throw all of it away at Ctrl+C.
+    """
+
+    def quiet(modes: Modes) -> Modes:
+        modes[3] &= ~(termios.ECHO | termios.ICANON)
+        modes[3] |= termios.NOFLSH if is_dumb_terminal() else 0
+        return modes
+
+    return modes_meanwhile(quiet) if is_interactive() else nullcontext()
+
+
+def typed_ahead() -> str:
+    """Take what was typed at a terminal while nobody read it; as text, without other keys."""
+    typed = b""
+    if is_interactive():
+        with suppress(OSError, ValueError):
+            while select.select([sys.stdin], [], [], 0)[0]:
+                if not (piece := os.read(sys.stdin.fileno(), _PIECE)):
+                    break
+                typed += piece
+    text = _OTHER_KEYS.sub("", valid(typed.decode("utf-8", "replace")).replace("\r", "\n"))
+    while (edited := _DELETED.sub("", text)) != text:
+        text = edited
+    return "".join(each for each in text if each.isprintable() or each == "\n").strip()
+
+
+def throw_away_input(source: Input) -> None:
+    """Forget what was typed and not read yet."""
+    clear_typeahead(source)
+    with suppress(OSError, ValueError, NotImplementedError, termios.error):
+        if os.isatty(source.fileno()):
+            termios.tcflush(source.fileno(), termios.TCIFLUSH)
