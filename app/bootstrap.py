@@ -19,7 +19,6 @@ from app import PROGRAM, VERSION, instructions
 from app.application import Conversations
 from app.open_conversation import require_known
 from app.settings import OFFLINE_MODEL
-from app.surroundings import surroundings
 from domain.conversation import Conversation
 from infrastructure.errors import SettingsError
 from infrastructure.jsonl.locks import Lease
@@ -239,7 +238,9 @@ class AgentFactory:
             cwd,
             instructions.context_files(self.settings.home, cwd),
             tools=toolbox.tools,
-            surroundings=surroundings(cwd, conversation, instructions.project_root(cwd)),
+            surroundings=instructions.surroundings(
+                cwd, conversation, instructions.project_root(cwd)
+            ),
             replacement=self.settings.system_prompt,
             addition=self.settings.append_system_prompt,
         )

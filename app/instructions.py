@@ -6,18 +6,21 @@ Beside our own words these are the project's: ``AGENTS.md`` (``CLAUDE.md`` in a 
 
 from __future__ import annotations
 
+import platform
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from app.i18n import _
-from app.surroundings import told_surroundings
 from domain.text import valid
 from infrastructure.errors import reason_of
 from infrastructure.safe_files import NotTrustedError, beginning, is_own, require_trusted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
+
+    from domain.conversation import Conversation
 
 _OURS = """\
 You are Leftfold, a coding agent in a terminal. You work for one person, on their machine.
@@ -38,6 +41,17 @@ _PROJECT = """\
 The files below were written by the user, or by the people of this project, for agents like you. \
 Follow them; where they disagree, the later one counts, and what the user says counts most."""
 
+_SURROUNDINGS = """\
+<surroundings>
+Directory: {cwd}
+System: {system}
+When this conversation began: {began}
+</surroundings>"""
+
+_TOLD = re.compile(r"<surroundings>\nDirectory: (.*)\n(?:.*\n)+</surroundings>\Z")
+_HEAD = re.compile(r"ref: refs/heads/([\w./@+-]+)|([0-9a-f]{12})[0-9a-f]{28,52}")
+_LONGEST_LINE = 1_000
+
 NAMES = ("AGENTS.md", "CLAUDE.md")
 """What such a file is called: in each folder the first one that is there."""
 
@@ -46,10 +60,11 @@ MOST_BYTES = 64 * 1024
 
 
 class ContextFile(NamedTuple):
-    """A file with instructions, and what the model is told of it."""
+    """A file with instructions: what the model is told of it, or *why* that is nothing."""
 
     path: Path
     text: str
+    why: str = ""
 
 
 def system_prompt(
@@ -70,7 +85,7 @@ def system_prompt(
     parts = [_ours(tools) if replacement is None else replacement]
     if files:
         parts.append(_PROJECT)
-        parts += [f'<file path="{path}">\n{text.rstrip()}\n</file>' for path, text in files]
+        parts += [f'<file path="{path}">\n{text.rstrip()}\n</file>' for path, text, _why in files]
     parts.append(addition or "")
     if replacement is None:
         parts.append(surroundings or told_surroundings(cwd))
@@ -91,12 +106,16 @@ def context_files(home: Path, cwd: str) -> tuple[ContextFile, ...]:
     itself; above it: inside its own folder) also after its links were followed: a repository may
     come from anybody, and on a shared machine anybody can put an ``AGENTS.md`` into ``/tmp``.
     """
-    return tuple(file for file in _looked_at(home, cwd) if isinstance(file, ContextFile))
+    return tuple(file for file in _looked_at(home, cwd) if not file.why)
 
 
 def left_out(home: Path, cwd: str) -> list[str]:
     """Return, for people, which files with instructions are not told to the model, and why."""
-    return [str(file) for file in _looked_at(home, cwd) if isinstance(file, LeftOut)]
+    return [
+        _("{path} is left out: {why}").format(path=file.path, why=file.why)
+        for file in _looked_at(home, cwd)
+        if file.why
+    ]
 
 
 def project_root(cwd: str) -> Path | None:
@@ -112,24 +131,14 @@ def project_root(cwd: str) -> Path | None:
     return None
 
 
-class LeftOut(NamedTuple):
-    """A file that is not believed, and why."""
-
-    path: Path
-    why: str
-
-    def __str__(self) -> str:
-        return _("{path} is left out: {why}").format(path=self.path, why=self.why)
-
-
-def _looked_at(home: Path, cwd: str) -> Iterator[ContextFile | LeftOut]:
+def _looked_at(home: Path, cwd: str) -> Iterator[ContextFile]:
     project = project_root(cwd) or Path(cwd)
     for folder in dict.fromkeys([home, *reversed(Path(cwd).parents), Path(cwd)]):
         within = project if project in (folder, *folder.parents) else folder
         yield from _in_folder(folder, inside=None if folder == home else within)
 
 
-def _in_folder(folder: Path, inside: Path | None) -> Iterator[ContextFile | LeftOut]:
+def _in_folder(folder: Path, inside: Path | None) -> Iterator[ContextFile]:
     """Yield the file of one folder, if it has one; one that cannot be read is said to be there."""
     for name in NAMES:
         path = folder / name
@@ -141,7 +150,7 @@ def _in_folder(folder: Path, inside: Path | None) -> Iterator[ContextFile | Left
             continue
         except NotTrustedError as error:
             if not path.is_dir():
-                yield LeftOut(path, error.why)
+                yield ContextFile(path, "", error.why)
             continue
         except OSError as error:
             yield ContextFile(path, f"(This file cannot be read: {reason_of(error)}.)")
@@ -156,3 +165,49 @@ def _text(path: Path) -> str:
     # A character that the cut divides is left out; it is no broken one.
     whole = data[:MOST_BYTES].decode("utf-8-sig", "replace").rstrip("\N{REPLACEMENT CHARACTER}")
     return f"{whole}\n(Only the first {MOST_BYTES:,} of {size:,} bytes stand here: read the rest.)"
+
+
+# -- where the conversation works ----------------------------------------------------------------
+
+# As it was when it began: told once, the same for ever. What changes while it works (the day, the
+# branch) would change the beginning of every later request, and a server would read it all again.
+
+
+def told_surroundings(cwd: str, began: str = "unknown") -> str:
+    """Return what the model is told of *cwd*, of this machine, and of when it *began*."""
+    system = " ".join(filter(None, (platform.system(), platform.machine()))) or "unknown"
+    return _SURROUNDINGS.format(cwd=cwd, system=system, began=began)
+
+
+def surroundings(cwd: str, conversation: Conversation, root: Path | None) -> str:
+    """Return what is told of *conversation*, which works in *cwd*, in a repository at *root*."""
+    recorded = _TOLD.search(
+        "" if conversation.instructions is None else conversation.instructions.system
+    )
+    if recorded is not None and recorded[1] == valid(cwd):
+        return recorded[0]
+    branch = "no git repository" if root is None else f"git {_head(root) or 'at no known commit'}"
+    return told_surroundings(cwd, f"{conversation.created_on:%Y-%m-%d}, {branch}")
+
+
+def _head(root: Path) -> str | None:
+    """Return the branch, or else the commit, of the repository at *root*.
+
+    Read from its files: ``git status`` runs programs that a repository's configuration names, and
+    a repository may come from anybody. Nothing but a name is taken from them.
+    """
+    if (folder := _line(root / ".git")) is not None:  # a worktree
+        head = _line(root / folder.removeprefix("gitdir: ") / "HEAD")
+    else:
+        head = _line(root / ".git" / "HEAD")
+    match = _HEAD.fullmatch(head or "")
+    if match is None:
+        return None
+    return f"branch {match[1]}" if match[1] else f"commit {match[2]}"
+
+
+def _line(path: Path) -> str | None:
+    try:
+        return beginning(path, _LONGEST_LINE)[0].decode(errors="replace").rstrip("\n")
+    except (OSError, ValueError):
+        return None

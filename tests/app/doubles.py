@@ -3,9 +3,8 @@
 from app.agent import Agent
 from app.compactor import Compactor
 from app.configuration import DEFAULT_TOOLS
-from app.instructions import system_prompt
+from app.instructions import surroundings, system_prompt
 from app.ports import UNASKED, Approval
-from app.surroundings import surroundings
 from app.tool_calls import ToolCalls
 from app.turn_limits import DEFAULT_LIMITS
 from domain.conversation import Conversation

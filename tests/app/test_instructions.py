@@ -9,8 +9,13 @@ from uuid import uuid4
 import pytest
 
 from app.configuration import DEFAULT_TOOLS, READING_TOOLS, TOOL_NAMES
-from app.instructions import MOST_BYTES, context_files, project_root, system_prompt
-from app.surroundings import surroundings
+from app.instructions import (
+    MOST_BYTES,
+    context_files,
+    project_root,
+    surroundings,
+    system_prompt,
+)
 from domain.conversation import Conversation
 from infrastructure.model.offline import count_tokens
 from infrastructure.tools import TOOLS
