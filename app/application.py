@@ -26,7 +26,7 @@ from domain.conversation import Conversation
 from domain.errors import UnknownEntryError
 from domain.events import Forked
 from domain.projections.catalogue import CATALOGUED
-from infrastructure.event_store import ConversationEvents, Snapshots
+from infrastructure.event_store import ConversationEvents, ReplayedEvents, Snapshots
 from infrastructure.jsonl import life_cycle
 from infrastructure.jsonl.recorders import JSONLApplicationRecorder
 from infrastructure.mapper import LOCKED, ConversationMapper, SnapshotMapper
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from eventsourcing.application import Repository
     from eventsourcing.persistence import EventStore, Mapper, Recording
     from eventsourcing.utils import EnvType
 
@@ -86,6 +87,12 @@ class Conversations(Application[UUID]):
         )
         recorder = self.factory.aggregate_recorder(purpose="snapshots")
         return Snapshots(mapper, recorder, self.seals)
+
+    def construct_repository(self) -> Repository[UUID]:
+        """Replay without reading what nobody looks at."""
+        repository = super().construct_repository()
+        repository.event_store = ReplayedEvents(self.mapper, self.recorder)
+        return repository
 
     @property
     def store(self) -> Store | None:
@@ -166,8 +173,8 @@ class Conversations(Application[UUID]):
         conversation.clock, conversation.seals = self.clock, self.seals
         return conversation
 
-    def _recorded(self, conversation_id: UUID, first: Version, last: Version) -> list[Event]:
-        return list(self.events_of(conversation_id, since=first, until=last))
+    def _recorded(self, conversation_id: UUID, first: Version, last: Version) -> list[Any]:
+        return list(self.repository.event_store.get(conversation_id, gt=first - 1, lte=last))
 
     def keep_snapshot(self, conversation: Conversation) -> None:
         """Keep what opens *conversation* fast; derived, so nothing is lost if it cannot be kept."""

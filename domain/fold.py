@@ -19,12 +19,15 @@ from domain.history import History
 from domain.limits import Limits
 from domain.seals import NO_KEY, Seals, sealed
 from domain.snapshot import FACTS, ConversationSnapshot
+from domain.unread import Unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
     from domain.history import Load
+
+_ENTRIES = (Entry, Unread)
 
 
 class Fold(History, BaseAggregate[UUID]):
@@ -73,7 +76,7 @@ class Fold(History, BaseAggregate[UUID]):
     def replay(
         cls,
         conversation: Self | None,
-        stream: Iterable[events.Event],
+        stream: Iterable[events.Event | Unread],
         *,
         load: Load | None = None,
     ) -> Self | None:
@@ -82,6 +85,7 @@ class Fold(History, BaseAggregate[UUID]):
         A projector function for the library's `Repository.get`. The stream may begin with a
         snapshot if *load* fetches the events before it.
         """
+        event: events.Event | Unread | None = None
         for event in stream:
             if isinstance(event, ConversationSnapshot):
                 conversation = cls.restored(event, load or _nothing)
@@ -89,7 +93,11 @@ class Fold(History, BaseAggregate[UUID]):
             if conversation is None:
                 conversation = cls.blank(event.originator_id, event.timestamp)
             conversation.fold(event)
-        if conversation is not None and conversation.leaf is not None:
+        if conversation is None:
+            return None
+        if isinstance(event, Unread):
+            conversation.modified_on = event.timestamp  # of the newest alone it is asked
+        if conversation.leaf is not None:
             conversation.has_entry(conversation.leaf)  # if the snapshot was wrong, find out now
         return conversation
 
@@ -140,7 +148,7 @@ class Fold(History, BaseAggregate[UUID]):
 
     # -- the fold ------------------------------------------------------------------------------
 
-    def fold(self, event: events.Event) -> None:
+    def fold(self, event: events.Event | Unread) -> None:
         """Change state by *event*, whose version rises; a repeated version is ignored."""
         version = event.originator_version
         if version <= self._version:
@@ -148,12 +156,13 @@ class Fold(History, BaseAggregate[UUID]):
         if version > self._version + 1:
             self._tree.lose(self._version + 1, version - 1)
         self._version = version
-        self._modified_on = event.timestamp
+        if not isinstance(event, Unread):
+            self._modified_on = event.timestamp
         self.when(event)
 
-    def when(self, event: events.Event) -> None:  # noqa: C901, PLR0912 - one flat table of all events
+    def when(self, event: events.Event | Unread) -> None:  # noqa: C901, PLR0912 - one flat table of all events
         """Change state by what *event* says happened."""
-        if isinstance(event, Entry):  # most of them
+        if isinstance(event, _ENTRIES):  # most of them
             self._tree.hang(event)
             self.last_turn = None
             return

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, TypeAlias
 from domain.errors import UnknownEntryError
 from domain.events import MessageAppended
 from domain.tree import Tree
+from domain.unread import MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from domain.events import Entry, Event, TurnEnded, Version
     from domain.tree import Gap
+    from domain.unread import Unread
 
-    Load: TypeAlias = "Callable[[Version, Version], Sequence[Event]]"
+    Load: TypeAlias = "Callable[[Version, Version], Sequence[Event | Unread]]"
     """Returns the recorded events from the first version to the second, as far as there are any."""
 
 _FIRST_BLOCK = 512
@@ -69,7 +71,7 @@ class History:
         older = Tree.of(events, first)
         taken_for_entries = self._tree.presumed | self._expected
         within = {each for each in taken_for_entries if each >= older.begins}
-        if not older.is_orderly or older.gaps or not within <= older.entries.keys():
+        if not older.is_orderly or older.gaps or not within <= older.known.keys():
             return False
         self._expected = self._expected - within | older.presumed  # the snapshot vouches for them
         self._tree.prepend(older)
@@ -111,7 +113,7 @@ class History:
 
     def has_entry(self, version: Version) -> bool:
         """Whether *version* is an entry."""
-        return version > 0 and version in self._reach(version).entries
+        return version > 0 and version in self._reach(version).known
 
     def entry(self, version: Version) -> Entry:
         """Return the entry *version*.
@@ -129,7 +131,8 @@ class History:
         Raises:
             UnknownEntryError: *version* is not an entry.
         """
-        self.entry(version)
+        if not self.has_entry(version):
+            raise UnknownEntryError(version)
         parent = self._tree.parents[version]
         if parent is not None and parent < self._tree.begins:
             self._reach(parent)  # it may turn out to be no entry
@@ -151,12 +154,21 @@ class History:
         Raises:
             UnknownEntryError: *leaf* is not an entry.
         """
+        for known in self.known_backwards(leaf):
+            yield self._tree.entries[known.originator_version]
+
+    def known_backwards(self, leaf: Version | None) -> Iterator[Entry | Unread]:
+        """Yield what `backwards` does, of which some may be unread.
+
+        Raises:
+            UnknownEntryError: *leaf* is not an entry.
+        """
         while leaf is not None:
             tree = self._tree if leaf >= self._tree.begins else self._reach(leaf)
-            entry = tree.entries.get(leaf)
-            if entry is None:
+            known = tree.known.get(leaf)
+            if known is None:
                 raise UnknownEntryError(leaf)
-            yield entry
+            yield known
             parent = self._tree.parents[leaf]
             is_here = parent is None or parent >= self._tree.begins
             leaf = parent if is_here else self.parent_of(leaf)
@@ -188,10 +200,10 @@ class History:
         """Return how many messages are on the path to the leaf."""
         known, before = self._counted
         count = 0
-        for entry in self.backwards(self.leaf):
+        for entry in self.known_backwards(self.leaf):
             if entry.originator_version == known:
                 count += before
                 break
-            count += isinstance(entry, MessageAppended)
+            count += isinstance(entry, MESSAGES)
         self._counted = self.leaf, count
         return count

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from domain.events import Entry, LeafMoved, ToolStarted, TurnEnded, Unrecognised, Version
+from domain.unread import Entries, Unread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,6 +34,8 @@ class Tree:
     block of those before it.
 
     Attributes:
+        entries: The entries, by version, in order.
+        known: The same, of which some may be unread.
         begins: Everything from this version on is in it; 1 for all of a log.
         is_orderly: Whether each parent and each place of the leaf is an entry.
         presumed: Versions before *begins* that events of the tree take for entries.
@@ -44,7 +47,8 @@ class Tree:
     ) -> None:
         self.begins = begins
         self.leaf = leaf
-        self.entries: dict[Version, Entry] = {}
+        self.known: dict[Version, Entry | Unread] = {}
+        self.entries = Entries(self.known)
         self.parents: dict[Version, Version | None] = {}
         self.started_tools: dict[str, list[Version | None]] = {}
         self.turns: list[TurnEnded] = []
@@ -54,7 +58,7 @@ class Tree:
         self.is_leaf_known = is_leaf_known
 
     @classmethod
-    def of(cls, events: Sequence[Event], begins: Version) -> Tree:
+    def of(cls, events: Sequence[Event | Unread], begins: Version) -> Tree:
         """Return the tree of *events*, which are all from the version *begins* on."""
         tree = cls(begins=begins, is_leaf_known=begins == 1)
         for event in events:
@@ -63,10 +67,10 @@ class Tree:
                 tree.begins = event.originator_version + 1
         return tree
 
-    def record(self, event: Event) -> None:
+    def record(self, event: Event | Unread) -> None:
         """Change the tree by what *event* says happened; most events do not."""
         match event:
-            case Entry():
+            case Entry() | Unread():
                 self.hang(event)
             case LeafMoved(originator_version=version, target=target):
                 self.leaf, self.is_leaf_known = self._resolve(target, before=version), True
@@ -77,10 +81,10 @@ class Tree:
             case Unrecognised(originator_version=version):
                 self.lose(version, version, unreadable=True)
 
-    def hang(self, entry: Entry) -> None:
+    def hang(self, entry: Entry | Unread) -> None:
         """Hang *entry* where it belongs; it is the leaf now."""
         version, parent = entry.originator_version, entry.parent
-        self.entries[version] = entry
+        self.known[version] = entry
         self.parents[version] = (
             parent if parent == self.leaf else self._resolve(parent, before=version)
         )
@@ -96,7 +100,7 @@ class Tree:
         An entry that is missing lay in a gap (or was never an entry): what hung from it hangs
         from the leaf before that gap, the nearest earlier entry of that branch that is left.
         """
-        if target is None or (target < before and target in self.entries):
+        if target is None or (target < before and target in self.known):
             return target
         if 0 < target < self.begins:
             self.presumed.add(target)
@@ -110,8 +114,9 @@ class Tree:
     def prepend(self, older: Tree) -> None:
         """Put *older*, which ends where this tree begins, before it."""
         self.presumed = {each for each in self.presumed if each < older.begins}
-        self.entries = older.entries | self.entries
-        self.parents = older.parents | self.parents
+        older.known.update(self.known)
+        older.parents.update(self.parents)
+        self.known, self.entries, self.parents = older.known, older.entries, older.parents
         for tool_use_id, leaves in self.started_tools.items():
             older.started_tools.setdefault(tool_use_id, []).extend(leaves)
         self.started_tools = older.started_tools

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
+from sys import intern
 from typing import TYPE_CHECKING, Any, cast, overload
 
 import msgspec
 from eventsourcing.persistence import EventStore, Notification, Recording
 
+from domain.events import MessageAppended
 from domain.seals import is_sealed
 from domain.snapshot import ConversationSnapshot
-from infrastructure.jsonl.line import MAX_VERSION, Line
-from infrastructure.jsonl.one_pass import Decoder, NotAsWrittenError, decoder_of
+from domain.unread import Unread
+from infrastructure.jsonl.line import MAX_VERSION
+from infrastructure.jsonl.one_pass import Block, Decoder, NotAsWrittenError, decoder_of
 from infrastructure.jsonl.recorders import JSONLAggregateRecorder
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
     from domain.events import Event
     from domain.seals import Seals
+    from infrastructure.jsonl.line import Line
     from infrastructure.jsonl.one_pass import Lines
     from infrastructure.mapper import ConversationMapper
 
@@ -71,22 +75,25 @@ class ConversationEvents(EventStore["UUID"]):
 
     def _within(
         self, originator_id: UUID, blocks: Iterable[Lines], gt: int | None, lte: int | None
-    ) -> list[Event]:
+    ) -> list[Any]:
         """Return the events of *blocks* with versions in ``(gt, lte]``.
 
         Raises:
             NotAsWrittenError: they have to be read otherwise.
         """
-        events: list[Event] = []
-        for lines in blocks:
-            if isinstance(lines[0], Line):
-                events += self.of_lines(originator_id, lines)
+        events: list[Any] = []
+        for block in blocks:
+            if isinstance(block, Block):
+                events += self._of_block(originator_id, block)
             else:
-                events += _placed(originator_id, lines)
+                events += self.of_lines(originator_id, block)
         low, high = gt or 0, MAX_VERSION if lte is None else lte
         if events and low < events[0].originator_version and events[-1].originator_version <= high:
             return events
         return [event for event in events if low < event.originator_version <= high]
+
+    def _of_block(self, originator_id: UUID, block: Block) -> Iterator[Any]:
+        return map(partial(_placed, originator_id), block.lines)
 
     def of_lines(self, originator_id: UUID, lines: Iterable[Line]) -> Iterator[Event]:
         """Yield the events of the *lines* of one log."""
@@ -133,18 +140,52 @@ class Recordings(Sequence["Recording[UUID]"]):
         ]
 
 
-def _placed(originator_id: UUID, lines: Iterable[Any]) -> Iterator[Event]:
-    """Yield the states of *lines*, which are events, with who and which in them."""
-    for line in lines:
-        event = line.state
-        if event.written_as != 1:
-            raise NotAsWrittenError  # by a newer version of this program
-        _set(event, "originator_id", originator_id)
-        _set(event, "originator_version", line.version)
-        yield event
+def _placed(originator_id: UUID, line: Any) -> Event:
+    """Return the state of *line*, which is an event, with who and which in it."""
+    event: Event = line.state
+    if event.written_as != 1:
+        raise NotAsWrittenError  # by a newer version of this program
+    _set(event, "originator_id", originator_id)
+    _set(event, "originator_version", line.version)
+    return event
 
 
 _set = msgspec.structs.force_setattr
+
+
+class ReplayedEvents(ConversationEvents):
+    """Events as a replay takes them: in place of messages stand some that are `Unread`."""
+
+    def _of_block(self, originator_id: UUID, block: Block) -> Iterator[Any]:
+        source = _Source(originator_id, block)
+        for line in block.lines:
+            event = line.state
+            if type(event) is MessageAppended and event.written_as == 1:
+                why = event.stop_reason and intern(event.stop_reason)
+                model = event.model and intern(event.model)
+                yield Unread(line.version, event.parent, event.message, model, why, source)
+            else:
+                yield _placed(originator_id, line)
+
+
+class _Source:
+    """The messages in the bytes of a block."""
+
+    def __init__(self, originator_id: UUID, block: Block) -> None:
+        self._id = originator_id
+        self._first = block.lines[0].version
+        self._data, self._spans = memoryview(block.data), block.spans
+
+    def message(self, version: int) -> MessageAppended:
+        """Return the message *version*."""
+        place = 2 * (version - self._first)
+        message = _message(self._data[self._spans[place] : self._spans[place + 1]])
+        _set(message, "originator_id", self._id)
+        _set(message, "originator_version", version)
+        return message
+
+
+_message = msgspec.json.Decoder(MessageAppended).decode
 
 
 class Snapshots(EventStore["UUID"]):

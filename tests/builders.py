@@ -259,8 +259,8 @@ def state(talk):
     hidden |= vars(History(load=None)).keys()
     facts = {key: value for key, value in sorted(vars(talk).items()) if key not in hidden}
     tree = talk._reach(1)
-    names = ("entries", "parents", "turns", "gaps", "leaf", "is_orderly")
-    past = {name: copy(getattr(tree, name)) for name in names}
+    names = ("parents", "turns", "gaps", "leaf", "is_orderly")
+    past = {name: copy(getattr(tree, name)) for name in names} | {"entries": dict(tree.entries)}
     started = {call: list(leaves) for call, leaves in tree.started_tools.items()}
     order, count = list(tree.entries), talk.message_count()
     return facts | past | {"started_tools": started, "order": order, "count": count}

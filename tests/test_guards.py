@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from uuid import uuid4
@@ -22,6 +23,7 @@ from domain import events
 from domain.projections.context import context, request_of
 from domain.projections.message_builder import MessageBuilder
 from domain.projections.requests import Requests
+from domain.unread import Unread
 from infrastructure import event_store
 from infrastructure.jsonl import disk, line
 from infrastructure.jsonl.reader import Reader
@@ -31,6 +33,9 @@ from tests.benchmarks import workload
 
 MAIN = Path(__file__).parents[1] / "app" / "main.py"
 KILOBYTE = 1024
+MESSAGE = events.MessageAppended(
+    timestamp=datetime(2026, 12, 1, tzinfo=UTC), parent=None, message=msgspec.Raw(b"{}")
+)
 
 
 @pytest.fixture
@@ -155,15 +160,18 @@ def test_replaying_reads_every_byte_once_and_decodes_no_body(app, folder, calls,
 
 
 def test_replaying_what_is_as_written_takes_one_pass(app, folder, calls, monkeypatch):
-    """No line is made, no event by itself, and a megabyte is read at once."""
+    """No line is made, and no event of a message but the newest; a megabyte is read at once."""
     talk_id = workload.fill(folder, 900)
     shutil.rmtree(folder / SNAPSHOTS)
-    for owner, name in ((Reader, "feed"), (ConversationMapper, "read")):
-        monkeypatch.setattr(owner, name, lambda *_, name=name, **__: pytest.fail(name))
+    monkeypatch.setattr(Reader, "feed", lambda *_: pytest.fail("line by line"))
+    monkeypatch.setattr(ConversationMapper, "read", lambda *_, **__: pytest.fail("event by event"))
+    read = []
+    monkeypatch.setattr(Unread, "read", lambda message: read.append(message) or MESSAGE)
     calls.clear()
 
-    assert app.get(talk_id).version == 904
+    talk = app.get(talk_id)
 
+    assert (talk.version, len(talk.entries), talk.message_count(), len(read)) == (904, 900, 900, 1)
     assert calls["read"] <= 4
 
 

@@ -15,7 +15,7 @@ and documents fit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from domain.block_shapes import is_name
 from domain.events import Compacted, Entry
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from domain.conversation import Conversation
     from domain.events import Version
     from domain.messages import JsonObject
+    from domain.unread import Unread
+
+Known = TypeVar("Known", bound="Entry | Unread")
 
 PROJECTION = "p2"
 """The version of this projection: requests of logs written under another one may differ."""
@@ -53,12 +56,12 @@ def request_of(conversation: Conversation, leaf: Version | None) -> Request:
     Raises:
         UnknownEntryError: *leaf* is not an entry.
     """
-    builder = build_messages(conversation, live_entries(conversation, leaf))
+    builder = build_messages(conversation, live_unread(conversation, leaf))
     fields = request_fields(conversation, may_think=builder.may_think)
     return Request.of(fields, [*builder.messages, builder.last_message()])
 
 
-def build_messages(conversation: Conversation, entries: Sequence[Entry]) -> MessageBuilder:
+def build_messages(conversation: Conversation, entries: Sequence[Entry | Unread]) -> MessageBuilder:
     """Return *entries*, those of a path from its beginning, as messages."""
     builder = MessageBuilder(conversation)
     for entry in entries:
@@ -128,9 +131,22 @@ def live_backwards(conversation: Conversation, leaf: Version | None) -> Iterator
     Raises:
         UnknownEntryError: *leaf* is not an entry.
     """
-    newest: Compacted | None = None
+    return _live(conversation.backwards(leaf))
+
+
+def live_unread(conversation: Conversation, leaf: Version | None) -> list[Entry | Unread]:
+    """Return the `live_entries`, of which messages may be unread.
+
+    Raises:
+        UnknownEntryError: *leaf* is not an entry.
+    """
+    return list(_live(conversation.known_backwards(leaf)))[::-1]
+
+
+def _live(backwards: Iterator[Known]) -> Iterator[Known]:
+    newest: Known | None = None
     first: Version = 0
-    for entry in conversation.backwards(leaf):
+    for entry in backwards:
         if entry.originator_version < first:
             break
         if not isinstance(entry, Compacted):

@@ -13,14 +13,14 @@ import msgspec
 
 from domain.block_shapes import is_name
 from domain.calls import calls_of
-from domain.events import MessageAppended
 from domain.projections.media import Media, Plan
 from domain.projections.parts import THINKING, Parts, call_block, text_block
 from domain.projections.plain import Answer, Result, UserMessage, inside
+from domain.unread import MESSAGES, Unread
 
 if TYPE_CHECKING:
     from domain.conversation import Conversation
-    from domain.events import Entry, Version
+    from domain.events import Entry, MessageAppended, Version
     from domain.messages import JsonObject
     from domain.projections.parts import Part
 
@@ -65,11 +65,11 @@ class MessageBuilder:
         """Whether a model that thinks by budget may: not in a tool loop that it began without."""
         return not self._calls or self._thinks_first
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: Entry | Unread) -> None:
         """Add what *entry*, the next one of the path, says."""
-        if isinstance(entry, MessageAppended) and self._pass_on(entry):
+        if isinstance(entry, MESSAGES) and self._pass_on(entry):
             return
-        for part in self._parts.of(entry):
+        for part in self._parts.of(entry.read() if isinstance(entry, Unread) else entry):
             self._add(part)
 
     def last_message(self, *, otherwise: str = CONTINUE, question: str = "") -> bytes:
@@ -84,7 +84,7 @@ class MessageBuilder:
 
     # -- as it stands in the log ---------------------------------------------------------------
 
-    def _pass_on(self, entry: MessageAppended) -> bool:
+    def _pass_on(self, entry: MessageAppended | Unread) -> bool:
         """Add the message of *entry* just as it is; False if it has to be changed."""
         match self._parts.plain(entry):
             case UserMessage(content=[Result(tool_use_id=call_id)]):
@@ -106,7 +106,7 @@ class MessageBuilder:
         self._results.setdefault(call_id, result)
         return True
 
-    def _pass_on_answer(self, entry: MessageAppended, answer: Answer) -> bool:
+    def _pass_on_answer(self, entry: MessageAppended | Unread, answer: Answer) -> bool:
         ids = answer.call_ids
         if len(set(ids)) < len(ids) or not self._used_ids.isdisjoint(ids):
             return False

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from domain.block_shapes import in_shape, is_name, misshapen, of_call
 from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
 from domain.projections.plain import Answer, plain
+from domain.unread import MESSAGES, Unread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,9 +51,9 @@ class Parts:
             if model == (conversation.model or "") and kind not in NEVER_WITHHELD:
                 self._withheld.setdefault(version, []).append(kind)
 
-    def plain(self, entry: Entry) -> PlainMessage | None:
+    def plain(self, entry: Entry | Unread) -> PlainMessage | None:
         """Return the structure of what *entry* says if it is sent as it stands in the log."""
-        if not isinstance(entry, MessageAppended) or entry.stop_reason in _CUT_SHORT:
+        if not isinstance(entry, MESSAGES) or entry.stop_reason in _CUT_SHORT:
             return None
         if entry.originator_version in self._withheld:
             return None
@@ -105,11 +106,11 @@ class Parts:
             parts.append(Part("user", text_block(INTERRUPTED), version))
         return parts
 
-    def _is_of_model(self, entry: MessageAppended) -> bool:
+    def _is_of_model(self, entry: MessageAppended | Unread) -> bool:
         """Whether today's model said this."""
         return entry.model is not None and entry.model == self._conversation.model
 
-    def _follows_loss(self, entry: Entry) -> bool:
+    def _follows_loss(self, entry: Entry | Unread) -> bool:
         """Whether what came right before *entry* is missing in the log."""
         conversation = self._conversation
         if conversation.is_orderly:

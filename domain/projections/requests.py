@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from domain.events import Compacted
-from domain.projections.context import build_messages, live_entries, request_fields
+from domain.projections.context import build_messages, live_unread, request_fields
 from domain.projections.message_builder import MessageBuilder
 from domain.request import FORM, BodyEnds, in_form
 
@@ -68,7 +68,7 @@ class Requests:
     def _begin(self, leaf: Version | None) -> None:
         self._leaf = leaf
         self._facts = self._facts_now()
-        self._builder = build_messages(self.conversation, live_entries(self.conversation, leaf))
+        self._builder = build_messages(self.conversation, live_unread(self.conversation, leaf))
         self._hash = sha256()
         self._hashed = 0
 

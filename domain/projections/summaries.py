@@ -17,7 +17,7 @@ from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, N
 from domain.limits import Room
 from domain.messages import result_text, user_message
 from domain.projections.compaction import Cut, cut_at, written_by_model
-from domain.projections.context import build_messages, live_entries, request_fields
+from domain.projections.context import build_messages, live_unread, request_fields
 from domain.request import Request, form_of
 from domain.text import shortened
 
@@ -106,7 +106,7 @@ def whole_request(
     conversation: Conversation, leaf: Version, subject: Subject, *, window: int, focus: str = ""
 ) -> Request:
     """Return the conversation's own request for the path to *leaf*, with a question at its end."""
-    builder = build_messages(conversation, live_entries(conversation, leaf))
+    builder = build_messages(conversation, live_unread(conversation, leaf))
     fields = request_fields(conversation, may_think=builder.may_think)
     if "budget_tokens" not in fields.get("thinking", {}):
         fields["max_tokens"] = min(fields["max_tokens"], Room.of(window).summary)

@@ -9,8 +9,9 @@ look at all of the file (see `search.between`).
 from __future__ import annotations
 
 import struct
+from array import array
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, Union
 from zlib import crc32
 
 import msgspec
@@ -20,10 +21,10 @@ from infrastructure.jsonl.line import ERRORS, MAX_VERSION, Batch, Line, header
 from infrastructure.jsonl.reader import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    Lines: TypeAlias = "list[Any] | list[Line]"
-    """Lines that follow one another: each a `ReadLine` with a ``state``, or each a `Line`."""
+    Lines: TypeAlias = "Block | list[Line]"
+    """Lines that follow one another."""
 
 _CHUNK: Final = 1 << 20
 _PART: Final = 1 << 16
@@ -38,6 +39,17 @@ class ReadLine(msgspec.Struct, gc=False, kw_only=True):
     version: int = msgspec.field(name="v")
     crc: str
     batch: Batch | None = None
+
+
+class Block(NamedTuple):
+    """Lines with their states, the bytes that they are made of, and where the states are in those.
+
+    The first state is ``data[spans[0]:spans[1]]``, the second ``data[spans[2]:spans[3]]``, ….
+    """
+
+    lines: list[Any]
+    data: bytes
+    spans: array[int]
 
 
 class NotAsWrittenError(Exception):
@@ -63,13 +75,15 @@ class Decoder:
         self._decode: Any = msgspec.json.Decoder(either).decode_lines
         self._heads = {kind: _HEAD + len(topic.encode()) for kind, topic in types.items()}
 
-    def decode(self, data: bytes, end: int) -> list[Any] | None:
+    def decode(self, data: bytes, end: int) -> Block | None:
         """Return the lines of *data* up to *end*, which is behind a newline.
 
         None if not each of them is just what our own encoder writes, of a topic that has a type.
         """
         block = memoryview(data)[:end]
-        heads, start, sums = self._heads, 0, []
+        heads, start = self._heads, 0
+        sums: list[int] = []
+        spans: list[int] = []
         try:
             lines = self._decode(block)
             if not data.isascii():
@@ -81,12 +95,13 @@ class Decoder:
                 if line.batch is not None:
                     last -= len(b',"batch":[%d,%d]' % line.batch)
                 sums.append(crc32(block[first:last]))
+                spans += (first, last)
                 start = newline + 1
             crcs = bytes.fromhex("".join([line.crc for line in lines]))
         except ERRORS:
             return None
         agree = start == end and struct.pack(f">{len(sums)}I", *sums) == crcs
-        return lines if agree else None
+        return Block(lines, data, array("I", spans)) if agree else None
 
 
 @lru_cache
@@ -111,7 +126,7 @@ class _Course:
         self.batch: Batch | None = None
         self._is_middle = is_middle
 
-    def follow(self, lines: Lines) -> None:
+    def follow(self, lines: Sequence[Any]) -> None:
         """Go on over *lines*.
 
         Raises:
@@ -159,8 +174,7 @@ def read(
         data = disk.read(fd, min(length, size - position), position)
         end = len(data) if position + len(data) == size else data.rfind(b"\n") + 1
         if end:
-            if lines := _block(decoder, data, end, position, course):
-                yield lines
+            yield _block(decoder, data, end, position, course)
             position, length = position + end, step
         elif len(data) == length:
             length *= 2  # the line is longer than that
@@ -182,8 +196,8 @@ def _header_end(data: bytes) -> int:
 
 def _block(decoder: Decoder, data: bytes, end: int, position: int, course: _Course) -> Lines:
     """Return the lines of *data* up to *end*: behind a newline, or where the file ends."""
-    lines: Lines | None = decoder.decode(data, end)
-    if lines is None:
+    block = decoder.decode(data, end)
+    if block is None:
         if course.batch is not None:
             raise NotAsWrittenError
         reader = Reader(offset=position, previous=course.version)
@@ -191,6 +205,7 @@ def _block(decoder: Decoder, data: bytes, end: int, position: int, course: _Cour
         scan = reader.finish()
         if not scan.clean:
             raise NotAsWrittenError
-        lines = scan.lines
-    course.follow(lines)
-    return lines
+        course.follow(scan.lines)
+        return scan.lines
+    course.follow(block.lines)
+    return block

@@ -6,13 +6,17 @@ from eventsourcing.cipher import AESCipher
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+import domain.history
 from app.application import Conversations
+from domain.conversation import Conversation
 from domain.events import TOPICS, Unrecognised
+from domain.projections.context import request_of
 from infrastructure.errors import NewerFormatError
 from infrastructure.jsonl import one_pass
 from infrastructure.jsonl.line import encode
 from infrastructure.jsonl.one_pass import NotAsWrittenError
 from infrastructure.mapper import LOCKED
+from tests import builders as b
 from tests.faults.damage import corrupted, histories, history_of, hospital
 from tests.levels import examples
 from tests.strategies import json_objects, json_values
@@ -139,6 +143,33 @@ def test_what_was_not_sealed_is_locked_where_logs_are_sealed(tmp_path):
         events = list(conversations.events_of(WHOLE.id))
 
     assert {each.reason for each in events} == {LOCKED}
+
+
+def first_version(conversations, conversation_id):
+    return next(conversations.events_of(conversation_id, limit=1)).originator_version
+
+
+@MANY
+@given(histories, st.data(), PIECES, st.integers(1, 40), st.integers(1, 9))
+def test_a_replay_without_the_messages_is_one_with_them(history, data, size, cut, block):
+    """From the whole log, and from a snapshot with the past fetched in blocks."""
+    hurt = data.draw(st.just(history.data) | corrupted(history))
+    with hospital(history, hurt) as conversations, pytest.MonkeyPatch.context() as patch:
+        pieces_of(patch, size)
+        patch.setattr(domain.history, "_FIRST_BLOCK", block)
+        try:
+            whole = Conversation.replay(None, conversations.events_of(history.id))
+        except NewerFormatError:
+            return
+        if whole is None:
+            return
+        if first_version(conversations, history.id) <= cut:
+            conversations.keep_snapshot(conversations.get(history.id, version=cut))
+        talk = conversations.get(history.id)
+
+        assert request_of(talk, talk.leaf) == request_of(whole, whole.leaf)
+        assert b.state(talk) == b.state(whole)
+        event(f"from a snapshot: {talk.restored_from > 0}")
 
 
 def odd_states():
