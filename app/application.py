@@ -111,7 +111,7 @@ class Conversations(Application[UUID]):
         start: int | None = 1
         while start is not None:
             page = self.recorder.select_notifications(start, _PAGE, topics=["Started"])
-            started.update(dict.fromkeys(_uuid(notice.originator_id) for notice in page))
+            started.update(dict.fromkeys(UUID(str(notice.originator_id)) for notice in page))
             start = page[-1].id + 1 if len(page) == _PAGE else None
         yield from sorted(started, reverse=True)
 
@@ -165,11 +165,9 @@ class Conversations(Application[UUID]):
             if self.store is not None and self.store.log(conversation_id).exists():
                 raise UnreadableConversationError(id=conversation_id) from None
             raise NoSuchConversationError(wanted=str(conversation_id)) from None
-        unread = conversation.unrecognised
-        if conversation.cwd is None and not conversation.entries and unread[:1]:
-            first = unread[0].reason
-            if first == LOCKED:
-                raise LockedConversationError(id=conversation_id, reason=first)
+        is_locked = [event.reason for event in conversation.unrecognised[:1]] == [LOCKED]
+        if is_locked and conversation.cwd is None and not conversation.entries:
+            raise LockedConversationError(id=conversation_id, reason=LOCKED)
         conversation.clock, conversation.seals = self.clock, self.seals
         return conversation
 
@@ -269,10 +267,6 @@ class Conversations(Application[UUID]):
             )
             return list(found) == pending
         return False
-
-
-def _uuid(originator_id: UUID | str) -> UUID:
-    return originator_id if isinstance(originator_id, UUID) else UUID(originator_id)
 
 
 def _new_id() -> UUID:

@@ -39,10 +39,7 @@ if TYPE_CHECKING:
 class NothingToRecoverError(AppError):
     """There is nothing in a log that could be saved."""
 
-    def __init__(self, conversation_id: UUID) -> None:
-        super().__init__(
-            f"nothing of conversation {conversation_id} can be saved; its file is as it was"
-        )
+    MESSAGE = "nothing of conversation {id} can be saved; its file is as it was"
 
 
 def recover(conversations: Conversations, conversation_id: UUID, *, cwd: str) -> Recovered:
@@ -60,7 +57,7 @@ def recover(conversations: Conversations, conversation_id: UUID, *, cwd: str) ->
     if salvage.locked and not salvage.whole:
         raise LockedConversationError(id=conversation_id, reason=LOCKED)
     if not salvage.has_something:
-        raise NothingToRecoverError(conversation_id)
+        raise NothingToRecoverError(id=conversation_id)
     clock = conversations.clock()
     new = Renumbering(
         uuid7(), conversation_id, clock, seals=conversations.seals, hurt_end=salvage.hurt_end

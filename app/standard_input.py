@@ -22,13 +22,10 @@ _SECONDS_OF_SILENCE = 2.0
 class LongInputError(UsageError):
     """A line, or a prompt, that is longer than `LONGEST`: it may have no end."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            _(
-                "standard input has more than {size:,} bytes without an end, and no prompt may be "
-                "that long: put it into a file, and let the model look there"
-            ).format(size=LONGEST)
-        )
+    MESSAGE = (
+        "standard input has more than {size:,} bytes without an end, and no prompt may be that "
+        "long: put it into a file, and let the model look there"
+    )
 
 
 class Lines:
@@ -80,7 +77,7 @@ def whole() -> str:
     """
     read = sys.stdin.buffer.read(LONGEST + 1)
     if len(read) > LONGEST:
-        raise LongInputError
+        raise LongInputError(size=LONGEST)
     return read.decode("utf-8", "replace").rstrip("\r\n")
 
 

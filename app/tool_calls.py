@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.errors import NotRecordedError
 from app.ports import UNASKED, Approval, Proposal
-from domain.projections.seen import seen
+from domain.projections.context import seen
 from infrastructure.tools.output import StoppedError
 
 if TYPE_CHECKING:

@@ -333,7 +333,7 @@ class LinePrompts:
             return None
         line = self._lines.popleft()
         if len(line) > LONGEST:
-            raise LongInputError
+            raise LongInputError(size=LONGEST)
         return line.removesuffix(b"\r").decode("utf-8", "replace")
 
     def keep(self, text: str) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from domain.block_shapes import is_name
-from domain.events import Compacted, Entry
+from domain.events import Compacted, Entry, MessageAppended
 from domain.projections.message_builder import MessageBuilder
 from domain.projections.parts import without_breakpoint
 from domain.request import Request
@@ -156,3 +156,20 @@ def _live(backwards: Iterator[Known]) -> Iterator[Known]:
             first = entry.originator_version if entry.first_kept is None else entry.first_kept
     if newest is not None:
         yield newest
+
+
+def seen(conversation: Conversation, leaf: Version | None) -> dict[str, str]:
+    """Return each file that the context of *leaf* holds whole, with its newest digest there.
+
+    A file may only be replaced as the model knows it (case R12). One that was read before a
+    compaction, or on another branch, is not known.
+
+    Raises:
+        UnknownEntryError: *leaf* is not an entry.
+    """
+    files: dict[str, str] = {}
+    for entry in live_backwards(conversation, leaf):
+        if isinstance(entry, MessageAppended):
+            for path, digest in entry.seen.items():
+                files.setdefault(path, digest)
+    return files

@@ -83,15 +83,12 @@ def _entry_items(conversation: Conversation, entry: Entry) -> list[Item]:
 
 def _gap_items(conversation: Conversation, leaf: Version | None, time: datetime) -> list[Item]:
     """Return what was lost, or is unreadable, right after the entry *leaf*."""
-    return [
-        Item("gap", gap.first, time, _gap_text(gap), _gap_data(gap))
-        for gap in conversation.gaps
-        if gap.leaf == leaf
-    ]
-
-
-def _gap_data(gap: Gap) -> JsonObject:
-    return {"first": gap.first, "last": gap.last, "unreadable": gap.unreadable}
+    items = []
+    for gap in conversation.gaps:
+        if gap.leaf == leaf:
+            data = {"first": gap.first, "last": gap.last, "unreadable": gap.unreadable}
+            items.append(Item("gap", gap.first, time, _gap_text(gap), data))
+    return items
 
 
 def _gap_text(gap: Gap) -> str:

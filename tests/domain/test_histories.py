@@ -15,10 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from domain.conversation import Conversation
 from domain.events import Compacted, MessageAppended, SummaryRequests, SummaryStep, TurnError
 from domain.projections.compaction import find_cut
-from domain.projections.context import PROJECTION, context, request_of
+from domain.projections.context import PROJECTION, context, request_of, seen
 from domain.projections.message_builder import CONTINUE
 from domain.projections.proofs import proofs
-from domain.projections.seen import seen
 from domain.projections.summaries import Subject, summary_requests
 from infrastructure.mapper import ConversationMapper
 from tests import builders as b
