@@ -133,5 +133,6 @@ def require_known(conversation: Conversation) -> None:
     Raises:
         NewerEventsError: one did: what came after it would be appended as if it were ours.
     """
-    if any(event.is_newer for event in conversation.unrecognised):
-        raise NewerEventsError(id=conversation.id)
+    for event in conversation.unrecognised:
+        if event.is_newer:
+            raise NewerEventsError(id=conversation.id)

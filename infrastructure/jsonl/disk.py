@@ -183,8 +183,8 @@ def truncate(fd: int, size: int) -> None:
     os.ftruncate(fd, size)
 
 
-def stat(path: Path | str) -> os.stat_result:
-    """Return the status of *path*, of a link itself; a text costs less."""
+def stat(path: Path | bytes) -> os.stat_result:
+    """Return the status of *path*, of a link itself; bytes cost less."""
     return os.lstat(path)
 
 

@@ -58,7 +58,7 @@ class LogFile(LogReader):
 
     def __init__(self, path: Path, conversation: UUID, *, durable: bool = True) -> None:
         super().__init__(path, conversation)
-        self._path_text = str(path)
+        self._path_bytes = bytes(path)
         self.durable = durable
         self.locking_works = True
         self._fd: int | None = None
@@ -275,7 +275,7 @@ class LogFile(LogReader):
     def _refresh(self, fd: int) -> None:
         """Learn what others appended to the open file, if it is still the one at its path."""
         try:
-            status = disk.stat(self._path_text)
+            status = disk.stat(self._path_bytes)
         except FileNotFoundError:
             self.close()
             raise LogReplacedError(self.path) from None

@@ -53,6 +53,10 @@ class LogReader:
         self._unsaved: Unsaved | None = None
         self._header_checked: Identity | None = None
 
+    def __lt__(self, other: LogReader) -> bool:
+        """Logs are locked in the order of their ids."""
+        return self.key < other.key
+
     def exists(self) -> bool:
         """Return whether the file is there."""
         try:

@@ -11,8 +11,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 from zlib import crc32
+
+import msgspec
 
 from infrastructure.errors import ReadError
 from infrastructure.jsonl import disk
@@ -34,7 +36,7 @@ _BODY: Final = struct.Struct(">16sQI")
 _PIECE: Final = SIZE << 15
 
 
-class Record(NamedTuple):
+class Record(msgspec.Struct, frozen=True, gc=False):
     """Where one event is."""
 
     conversation: bytes
@@ -60,7 +62,7 @@ class NotificationFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._path_text = str(path)
+        self._path_bytes = bytes(path)
         self._fd: int | None = None
         self.close()
 
@@ -81,7 +83,7 @@ class NotificationFile:
     def has_changed(self) -> bool:
         """Return whether another process wrote records: two system calls, nothing is read."""
         try:
-            status = disk.stat(self._path_text)
+            status = disk.stat(self._path_bytes)
         except OSError:
             return self._fd is not None
         is_same = identity_of(status) == self.identity
@@ -219,7 +221,7 @@ def _opened(path: Path) -> int:
 
 def packed(record: Record) -> bytes:
     """Return *record* as it stands in the file."""
-    body = _BODY.pack(*record)
+    body = _BODY.pack(record.conversation, record.offset, record.version)
     return body + crc32(body).to_bytes(4, "big")
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from eventsourcing.persistence import StoredEvent, Tracking
 
-    from infrastructure.jsonl.line import Damage, Header, Line
+    from infrastructure.jsonl.line import Damage, Header, Line, TrackingMark
     from infrastructure.jsonl.notification_file import Record
     from infrastructure.jsonl.unnumbered import NewRecords
 
@@ -73,7 +73,7 @@ class Store:
         self.listeners: set[threading.Event] = set()
         self.notifications = NotificationLog(self)
         self.tracking = TrackingLog(self)
-        self._logs: dict[UUID, LogFile] = {}
+        self._logs: dict[UUID | str, LogFile] = {}
 
     def close(self) -> None:
         """Close every file. The store can still be used: it opens them again."""
@@ -101,8 +101,10 @@ class Store:
         """Return the logs that *events* go to, by id, each with its own."""
         parts: dict[LogFile, list[StoredEvent]] = {}
         for event in events:
-            parts.setdefault(self.log(as_uuid(event.originator_id)), []).append(event)
-        return sorted(parts.items(), key=_id_of)
+            id_ = event.originator_id
+            log = self._logs.get(id_) or self.log(as_uuid(id_))
+            parts.setdefault(log, []).append(event)
+        return sorted(parts.items())
 
     def ids(self) -> list[UUID]:
         """Return the ids of all logs, newest first (a UUIDv7 begins with its time)."""
@@ -226,22 +228,13 @@ class Store:
         self, parts: Sequence[tuple[LogFile, Sequence[StoredEvent]]], tracking: Tracking | None
     ) -> list[NewRecords]:
         """Write to each log, which is locked, and the position of *tracking*, or nothing at all."""
-        mark, advancing = None, _NOTHING
+        if tracking is None:
+            return _written(parts, None)
         last, added = parts[-1]
-        if tracking is not None:
-            mark = (tracking.application_name, tracking.notification_id)
-            version = added[-1].originator_version
-            advancing = self.tracking.advancing(tracking, last.conversation, version)
-        with advancing:
-            try:
-                saves = [log.append(added, mark if log is last else None) for log, added in parts]
-                for log, _ in parts:
-                    log.sync()
-            except BaseException:
-                for log, _ in parts:
-                    log.roll_back()
-                raise
-        return saves
+        mark = (tracking.application_name, tracking.notification_id)
+        version = added[-1].originator_version
+        with self.tracking.advancing(tracking, last.conversation, version):
+            return _written(parts, mark)
 
     @contextlib.contextmanager
     def folder_locked(self) -> Iterator[None]:
@@ -286,8 +279,20 @@ def as_uuid(originator_id: UUID | str) -> UUID:
         raise InvalidIdError(f"{originator_id!r} is not a UUID; a store knows UUIDs only") from None
 
 
-def _id_of(part: tuple[LogFile, object]) -> UUID:
-    return part[0].conversation
+def _written(
+    parts: Sequence[tuple[LogFile, Sequence[StoredEvent]]], mark: TrackingMark | None
+) -> list[NewRecords]:
+    """Write to all of the logs, which are locked, or to none; the last line gets the *mark*."""
+    last, _ = parts[-1]
+    try:
+        saves = [log.append(added, mark if log is last else None) for log, added in parts]
+        for log, _ in parts:
+            log.sync()
+    except BaseException:
+        for log, _ in parts:
+            log.roll_back()
+        raise
+    return saves
 
 
 def _in_order(saves: Sequence[NewRecords], events: Sequence[StoredEvent]) -> list[Record]:
