@@ -40,6 +40,17 @@ def split(reference: str) -> tuple[str, str | None]:
     return wanted, entry or None
 
 
+def place(conversations: Conversations, reference: str) -> tuple[UUID, Version | None]:
+    """Return the conversation that ``ID[@ENTRY]`` means, and the entry, if it names one.
+
+    Raises:
+        UsageError, NoSuchConversationError, AmbiguousIdError, UnknownEntryError: as below.
+    """
+    wanted, entry = split(reference)
+    found = conversation_id(conversations, wanted)
+    return found, None if entry is None else entry_version(conversations.get(found), entry)
+
+
 def conversation_id(conversations: Conversations, wanted: str) -> UUID:
     """Return the one conversation that *wanted* means: by its id, else by its name.
 

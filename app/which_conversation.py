@@ -34,12 +34,8 @@ def earlier(
 ) -> UUID | None:
     """Return the conversation to go on with; None for a new one."""
     if fork_of is not None:
-        wanted, entry = references.split(fork_of)
-        source = references.conversation_id(conversations, wanted)
+        source, version = references.place(conversations, fork_of)
         missing_directory.check(conversations, source, chosen, is_asked=False)
-        version = None
-        if entry is not None:
-            version = references.entry_version(conversations.get(source), entry)
         return conversations.fork(source, version)
     if resume not in (None, CHOOSE):
         return references.conversation_id(conversations, str(resume))

@@ -26,13 +26,9 @@ if TYPE_CHECKING:
 @click.pass_obj
 def command(store: str | None, *, reference: str, as_json: bool) -> None:
     """Print the request body that the model gets: for the next prompt, or behind an answer."""
-    wanted, entry = references.split(reference)
     with bootstrap.conversations(settings(store=store)) as conversations:
-        conversation_id = references.conversation_id(conversations, wanted)
+        conversation_id, version = references.place(conversations, reference)
         conversation = conversations.get(conversation_id)
-        version = None
-        if entry is not None:
-            version = references.entry_version(conversation, entry)
         requests = summary_requests_for(conversations, conversation, version)
         if not requests:
             requests = [request_for(conversations, conversation, version)]

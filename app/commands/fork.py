@@ -31,15 +31,11 @@ def command(
     store: str | None, *, reference: str, compact: bool, offline: bool, as_json: bool
 ) -> None:
     """Copy a conversation up to ENTRY (or all of it), and print the id of the copy."""
-    wanted, entry = references.split(reference)
     chosen = (run_settings if compact else settings)(store=store, offline=offline)
     if compact and chosen.is_offline and not offline:
         raise NoCredentialsError
     with bootstrap.conversations(chosen) as conversations:
-        source = references.conversation_id(conversations, wanted)
-        version = None
-        if entry is not None:
-            version = references.entry_version(conversations.get(source), entry)
+        source, version = references.place(conversations, reference)
         if compact:
             made = asyncio.run(_rotated(chosen, conversations, source, version))
         else:

@@ -18,12 +18,11 @@ from app.settings import settings
 @click.pass_obj
 def command(store: str | None, *, reference: str, text: str, as_json: bool) -> None:
     """Label an entry; without TEXT the label is taken away."""
-    wanted, entry = references.split(reference)
-    if entry is None:
-        raise UsageError(_("say which entry: ID@ENTRY"))
     with bootstrap.conversations(settings(store=store)) as conversations:
-        open_conversation = conversations.open(references.conversation_id(conversations, wanted))
-        target = references.entry_version(open_conversation.conversation, entry)
+        conversation_id, target = references.place(conversations, reference)
+        if target is None:
+            raise UsageError(_("say which entry: ID@ENTRY"))
+        open_conversation = conversations.open(conversation_id)
         open_conversation.record(lambda conversation: conversation.label(target, text))
         if as_json:
             conversation = open_conversation.conversation

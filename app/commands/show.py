@@ -19,13 +19,12 @@ from domain.projections.transcript import transcript
 @click.pass_obj
 def command(store: str | None, *, reference: str, as_json: bool) -> None:
     """Print the transcript up to ENTRY, or up to where the conversation stands."""
-    wanted, entry = references.split(reference)
     chosen = settings(store=store)
     with bootstrap.conversations(chosen) as conversations:
-        conversation = conversations.get(references.conversation_id(conversations, wanted))
+        conversation_id, entry = references.place(conversations, reference)
+        conversation = conversations.get(conversation_id)
         damage = say_damage(conversations, conversation.id)
-    leaf = conversation.leaf if entry is None else references.entry_version(conversation, entry)
-    items = transcript(conversation, leaf)
+    items = transcript(conversation, conversation.leaf if entry is None else entry)
     if as_json:
         if damage:
             write(Damaged(id=conversation.id, damage=damage))
