@@ -12,8 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from infrastructure.errors import ModelError
-from infrastructure.model.failures import sdk_failure
-from infrastructure.model.retrying import MAX_RETRIES, pause_after
+from infrastructure.model.failures import MAX_RETRIES, pause_after, sdk_failure
 from infrastructure.model.streaming import Patience, events_of
 
 if TYPE_CHECKING:

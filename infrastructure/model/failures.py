@@ -1,21 +1,31 @@
-"""Failures of a request, made ours: what failed in plain words, of which kind, and what to do."""
+"""Failures of a request, made ours: what failed, what to do, and when to ask again."""
 
 from __future__ import annotations
 
 import json
+import random
 import re
 import ssl
+from contextlib import suppress
+from datetime import UTC, datetime
 from http import HTTPStatus
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from domain.text import valid, valid_json
 from infrastructure.errors import ModelError
 from infrastructure.model.limits import limits
 from infrastructure.model.proxies import proxy_of
-from infrastructure.model.retrying import retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+MAX_RETRIES = 3
+"""How often a request is sent again that nobody has begun to answer."""
+
+_LONGEST_PAUSE = 30.0
+LONGEST_PAUSE_ASKED_FOR = 120.0
+"""A server that asks for a longer pause is not waited for: a person decides."""
 
 _LONGEST = 600
 _LONGEST_PAGE = 8_000
@@ -225,4 +235,31 @@ def _certificate_problem(error: BaseException | None) -> str | None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return error.verify_message
         error = error.__cause__ or error.__context__
+    return None
+
+
+def pause_after(problem: ModelError, attempt: int) -> float | None:
+    """Return how many seconds to wait after *problem*; None if waiting will not help.
+
+    As long as the server asks for, else 1, 2, 4 … seconds, a little less by chance: those who
+    were refused together do not come back together.
+    """
+    if not problem.is_passing:
+        return None
+    if problem.retry_after is not None:
+        asked_for = problem.retry_after
+        return asked_for if asked_for <= LONGEST_PAUSE_ASKED_FOR else None
+    return min(2.0 ** (attempt - 1), _LONGEST_PAUSE) * random.uniform(0.75, 1.0)  # noqa: S311
+
+
+def retry_after(header: str) -> float | None:
+    """Return what a ``retry-after`` header means: it gives seconds, or a date."""
+    with suppress(ValueError):
+        seconds = float(header)
+        return max(seconds, 0.0) if isfinite(seconds) else None
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - not on the way to the prompt
+
+    with suppress(ValueError, TypeError, OverflowError):
+        when = parsedate_to_datetime(header)
+        return max((when - datetime.now(UTC)).total_seconds(), 0.0)
     return None

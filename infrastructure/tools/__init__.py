@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from domain.tool_use import Plan, ToolOutput
 from infrastructure.tools.bash import Bash
+from infrastructure.tools.changing import Write
 from infrastructure.tools.edit import EditTool
 from infrastructure.tools.looking import Find, Grep, Ls
 from infrastructure.tools.output import ToolContext
 from infrastructure.tools.read import Read
 from infrastructure.tools.tool import Tool
-from infrastructure.tools.write import Write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -1,23 +1,36 @@
-"""Tools that change one file: planned, shown, and then written on that very state (case R12)."""
+"""Tools that change one file: planned, shown, and then written on that very state (case R12).
+
+The one that writes a whole file is here; the one that replaces pieces of it is `edit`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pydantic import Field
 
 from domain.tool_use import Change, Plan, ToolOutput
 from infrastructure.errors import ToolError
-from infrastructure.tools.encodings import decode
+from infrastructure.tools.encodings import BOMS, decode
 from infrastructure.tools.files import CHANGING, FileState
-from infrastructure.tools.output import capped
+from infrastructure.tools.output import capped, size
 from infrastructure.tools.replacing import replace
-from infrastructure.tools.tool import FileCall, Tool
+from infrastructure.tools.tool import FileArguments, FileCall, Tool
 
 if TYPE_CHECKING:
     from infrastructure.tools.output import ToolContext
 
-_CHANGED = "{path} has changed since this was planned; nothing was written. Read it again."
+_CHANGED: Final = "{path} has changed since this was planned; nothing was written. Read it again."
+_CHANGED_SINCE: Final = (
+    "{path} has changed since it was read or written here; nothing was written. Read it again, so "
+    "that what is new in it is not lost."
+)
+_UNSEEN: Final = (
+    "{path} exists, and not all of it was read here; nothing was written. Read it first, so that "
+    "nothing in it is lost."
+)
 
 
 class Edition(NamedTuple):
@@ -75,3 +88,51 @@ def _shown(data: bytes, path: str) -> str:
         return decode(data, path).shown()[0]
     except ToolError:  # no text
         return data.decode(errors="replace")
+
+
+class WriteInput(FileArguments):
+    """A file and all of its text."""
+
+    content: str = Field(description="All of the file's new text")
+
+
+class Write(ChangingTool[WriteInput]):
+    """Replaces a file in one step, or creates it; never one that has changed since it was read."""
+
+    name = "write"
+    description = (
+        "Create a file, or replace all of an existing one, with exactly the text you give. Folders "
+        "that are missing are created. Read a file before you replace it; where you can, change "
+        "only the part of it that must change."
+    )
+    Input = WriteInput
+
+    def _summary(self, call: WriteInput) -> str:
+        return f"write {call.path} ({_lines(call.content)})"
+
+    def _edition(self, call: WriteInput, old: FileState, context: ToolContext) -> Edition:
+        data = _data(call, old)
+        known = context.seen.get(str(old.target))
+        is_lossless = not old.data or known == old.digest or old.data == data
+        if known is not None and not is_lossless:
+            raise ToolError(_CHANGED_SINCE.format(path=call.path))
+        told = f"Wrote {_lines(call.content)} ({size(len(data))}) to {call.path}"
+        unseen = "" if is_lossless else _UNSEEN.format(path=call.path)
+        return Edition(data, told, is_known=True, unseen=unseen)
+
+
+def _data(call: WriteInput, old: FileState) -> bytes:
+    """Return the new text in the encoding, and with the line ends, of the file it replaces."""
+    if not old.data or (b"\0" in old.data and not old.data.startswith(BOMS)):
+        return call.content.encode()
+    file = decode(old.data, call.path)
+    has_only_crlf = "\r\n" in file.text and "\n" not in file.text.replace("\r\n", "")
+    content = call.content
+    if has_only_crlf and "\r" not in content:
+        content = content.replace("\n", "\r\n")
+    return file.encoded(content, call.path)
+
+
+def _lines(text: str) -> str:
+    number = text.count("\n") + (not text.endswith("\n") and text != "")
+    return f"{number:,} line{'' if number == 1 else 's'}"

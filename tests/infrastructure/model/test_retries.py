@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from domain.request import Request
 from infrastructure.errors import ModelError
-from infrastructure.model import client, retrying
+from infrastructure.model import client, failures
 from infrastructure.model.client import AnthropicModel
 from tests.server import ScriptedServer, hang_up, refuse, reply
 
@@ -78,7 +78,7 @@ def test_after_three_retries_it_fails():
 
 
 def test_a_connection_that_breaks_before_the_answer_is_made_again(monkeypatch):
-    monkeypatch.setattr(retrying.random, "uniform", lambda *_: 0.0)
+    monkeypatch.setattr(failures.random, "uniform", lambda *_: 0.0)
     events, error, requests = asked(hang_up(), reply("Hi."))
 
     assert error is None
@@ -88,7 +88,7 @@ def test_a_connection_that_breaks_before_the_answer_is_made_again(monkeypatch):
 
 
 def test_what_to_do_is_said_when_nothing_is_tried_any_more(monkeypatch):
-    monkeypatch.setattr(retrying.random, "uniform", lambda *_: 0.0)
+    monkeypatch.setattr(failures.random, "uniform", lambda *_: 0.0)
     events, error, _ = asked(*[refuse(529, "Overloaded")] * 4)
 
     assert {event["reason"] for event in events} == {
@@ -147,9 +147,9 @@ def test_a_pause_is_as_long_as_the_server_asks_for_and_as_is_said(monkeypatch):
     assert events[0]["after"] == 2.5
 
 
-@given(st.integers(1, retrying.MAX_RETRIES))
+@given(st.integers(1, failures.MAX_RETRIES))
 def test_pauses_that_nobody_asked_for_double_and_are_a_little_shorter_by_chance(attempt):
-    pause = retrying.pause_after(ModelError("busy", is_passing=True), attempt)
+    pause = failures.pause_after(ModelError("busy", is_passing=True), attempt)
 
     assert 0.75 <= pause / 2 ** (attempt - 1) <= 1
 
@@ -158,7 +158,7 @@ def test_pauses_that_nobody_asked_for_double_and_are_a_little_shorter_by_chance(
 def test_a_server_is_waited_for_two_minutes_at_most(seconds, pause):
     problem = ModelError("busy", is_passing=True, retry_after=seconds)
 
-    assert retrying.pause_after(problem, 1) == pause
+    assert failures.pause_after(problem, 1) == pause
 
 
 def test_a_pause_can_be_cancelled():
@@ -187,10 +187,10 @@ def test_a_date_means_the_seconds_until_then():
     soon = datetime.now(UTC)  # noqa: TID251
     soon += timedelta(seconds=60)
 
-    assert 50 < retrying.retry_after(format_datetime(soon, usegmt=True)) <= 60
-    assert retrying.retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
-    assert retrying.retry_after("2.5") == 2.5
-    assert retrying.retry_after("-5") == 0
-    assert retrying.retry_after("nan") is None
-    assert retrying.retry_after("Wed, 21 Oct 2015 07:28:00 -0000") is None
-    assert retrying.retry_after("soon") is None
+    assert 50 < failures.retry_after(format_datetime(soon, usegmt=True)) <= 60
+    assert failures.retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    assert failures.retry_after("2.5") == 2.5
+    assert failures.retry_after("-5") == 0
+    assert failures.retry_after("nan") is None
+    assert failures.retry_after("Wed, 21 Oct 2015 07:28:00 -0000") is None
+    assert failures.retry_after("soon") is None

@@ -7,7 +7,7 @@ import pytest
 
 from domain.answer import Answer
 from infrastructure.errors import ModelError
-from infrastructure.model import retrying
+from infrastructure.model import failures
 from infrastructure.model.client import AnthropicModel
 from tests.infrastructure.model.test_retries import REQUEST
 from tests.raw_server import (
@@ -37,7 +37,7 @@ MESSAGE = {
 
 @pytest.fixture(autouse=True)
 def _without_pauses(monkeypatch):
-    monkeypatch.setattr(retrying.random, "uniform", lambda *_: 0.0)
+    monkeypatch.setattr(failures.random, "uniform", lambda *_: 0.0)
 
 
 def asked(*answers, idle_limit=60.0):
