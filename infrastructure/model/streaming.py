@@ -68,16 +68,13 @@ class Patience:
 def carries_content(event: JsonObject) -> bool:
     """Whether *event* brings something of an answer; an envelope and signs of life do not."""
     match event:
-        case {"type": "content_block_delta", "delta": dict(delta)}:
-            return any(value not in _EMPTY for key, value in delta.items() if key != "type")
-        case {"type": "content_block_start", "content_block": dict(block)}:
-            return any(
-                value not in _EMPTY for key, value in block.items() if key != "type"
-            ) or block.get("type") not in ("text", "thinking")
-        case {"type": "message_delta", "delta": {"stop_reason": str()}}:
-            return True
+        case {"type": "content_block_delta", "delta": dict(part)}:
+            is_whole = False
+        case {"type": "content_block_start", "content_block": dict(part)}:
+            is_whole = part.get("type") not in ("text", "thinking")
         case _:
-            return False
+            return _stop_reason(event) is not None
+    return is_whole or any(value not in _EMPTY for key, value in part.items() if key != "type")
 
 
 async def events_of(
@@ -147,11 +144,7 @@ class _Body:
 
 
 def _event(sse: Any, response: Any, asked_for: int | None) -> JsonObject | None:
-    """Return the event of the API in *sse*; None if there is none in it.
-
-    Raises:
-        ModelError: it is an error.
-    """
+    """Return the event of the API in *sse*; None if there is none in it; an error is raised."""
     data = parsed(sse.data)
     if sse.event == "error" or (isinstance(data, dict) and data.get("type") == "error"):
         raise refusal(
@@ -189,11 +182,7 @@ def _stop_reason(event: JsonObject) -> str | None:
 
 
 def _whole_message(body: _Body, response: Any, asked_for: int | None) -> Iterator[JsonObject]:
-    """Yield the events of a message that came as one JSON object.
-
-    Raises:
-        ModelError: it is an error, something else, or the beginning of a stream.
-    """
+    """Yield the events of a message that came as one JSON object; anything else is an error."""
     if body.is_stream:
         raise ModelError(
             "the answer ended early",

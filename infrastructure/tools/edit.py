@@ -109,11 +109,7 @@ def _normal(text: str) -> str:
 
 
 def _changes(file: Text, path: str, edits: Sequence[Edit]) -> list[Match]:
-    """Return where each edit goes in the text without carriage returns, in order.
-
-    Raises:
-        ToolError: A text is not there, is there more than once, or two of them overlap.
-    """
+    """Return where each edit goes in the text without carriage returns, in order; none overlap."""
     text = _normal(file.text)
     changes: list[Match] = []
     for number, edit in enumerate(edits, 1):

@@ -23,14 +23,9 @@ if TYPE_CHECKING:
     from infrastructure.tools.files import FileState
 
 _CANNOT_RENAME: Final = {
-    errno.EACCES,
-    errno.EBUSY,
-    errno.ENAMETOOLONG,
-    errno.ENOTSUP,
-    errno.EPERM,
-    errno.EROFS,
+    errno.EACCES, errno.EBUSY, errno.ENAMETOOLONG, errno.ENOTSUP, errno.EPERM, errno.EROFS,
     errno.EXDEV,
-}
+}  # fmt: skip
 _CANNOT_LINK: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 """What file systems without links say (FAT, some network and container ones)."""
 
@@ -91,9 +86,6 @@ def _linked(temporary: Path, target: Path) -> bool:
     """Give a new file the name *target*, which only a link never takes from another file.
 
     False where there are no links: then the name is reserved, and the file may be moved to it.
-
-    Raises:
-        FileExistsError: somebody has made that file meanwhile.
     """
     try:
         os.link(temporary, target)
@@ -106,11 +98,7 @@ def _linked(temporary: Path, target: Path) -> bool:
 
 
 def _take_over(descriptor: int, target: Path, before: os.stat_result) -> None:
-    """Give a new file the owner, the mode and the attributes of *target*.
-
-    Raises:
-        OSError: One of them cannot be given.
-    """
+    """Give a new file the owner, the mode and the attributes of *target*: all of them, or raise."""
     now = os.fstat(descriptor)
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
         os.fchown(descriptor, before.st_uid, before.st_gid)
@@ -139,9 +127,8 @@ def _write_in_place(target: Path, old: bytes, data: bytes) -> None:
             try:
                 _fill(descriptor, old)
             except OSError:
-                raise ToolError(
-                    f"{target} could not be written whole ({error}). What was in it: {copy}"
-                ) from error
+                why = f"{target} could not be written whole ({error}). What was in it: {copy}"
+                raise ToolError(why) from error
             copy.unlink(missing_ok=True)
             raise
         copy.unlink(missing_ok=True)
