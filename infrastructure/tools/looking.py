@@ -113,7 +113,7 @@ def _found(start: Path, call: FindInput) -> str:
         raise ToolError(f"{call.pattern!r} is no glob: {error}.") from None
     end = monotonic() + SECONDS
     names = (f"{one.name}{'/' if one.is_folder else ''}" for one in _files_in(start, end))
-    matching = (name for name in names if wanted.fullmatch(name.removesuffix("/")))
+    matching = (name for name in names if wanted(name.removesuffix("/")))
     found = [valid(name) for name in islice(matching, call.limit + 1)]
     notes = []
     if len(found) > call.limit:
@@ -202,6 +202,6 @@ def _files(path: Path, call: GrepInput, end: float) -> tuple[str, list[bytes]]:
     return str(path), [
         os.fsencode(one.name)
         for one in _files_in(path, end)
-        if one.is_regular and wanted.fullmatch(one.name)
+        if one.is_regular and wanted(one.name)
         if not (one.name.endswith(KEY_NAME) and is_key(path / one.name))
     ]

@@ -5,6 +5,7 @@ Names alone are looked at: no link is followed, nothing is opened but ``.gitigno
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 from contextlib import suppress
@@ -16,15 +17,13 @@ from infrastructure.errors import ToolError
 from infrastructure.tools.files import open_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pathspec import GitIgnoreSpec
 
     _Rules = tuple[tuple[str, GitIgnoreSpec], ...]
     """What is ignored, the farthest rules first: each with the folder that it counts from."""
 
-_STARS = re.compile(r"\*+")
-_FIXED = re.compile(r"\[[^\]/]+\]|.", re.DOTALL)
 _MOST_CHOICES: Final = 64
 _MOST_WALKS: Final = 4
 _MOST_RULES: Final = 1_000_000
@@ -107,8 +106,8 @@ def _is_ignored(path: str, rules: _Rules) -> bool:
     return False
 
 
-def glob(pattern: str) -> re.Pattern[str]:
-    """Return what matches the names, or with a ``/`` the paths, that *pattern* means.
+def glob(pattern: str) -> Callable[[str], bool]:
+    """Return what tells the names, or with a ``/`` the paths, that *pattern* means.
 
     ``*`` and ``?`` stop at a ``/``, ``**`` does not; ``[ab]`` and ``{a,b}`` are choices.
 
@@ -120,9 +119,12 @@ def glob(pattern: str) -> re.Pattern[str]:
         or pattern.count(",") > _MOST_CHOICES
     ):
         raise re.error("too many choices")
-    patterns = _alternatives(pattern.removeprefix("./"))
-    anywhere = "" if "/" in pattern else "(?:.*/)?"
-    return re.compile("|".join(f"{anywhere}{_path(one)}" for one in patterns), re.DOTALL)
+    anywhere = "" if "/" in pattern else "**/"
+    choices = [
+        [None if part == "**" else _part(part) for part in f"{anywhere}{one}".split("/")]
+        for one in _alternatives(pattern.removeprefix("./").removeprefix("/"))
+    ]
+    return lambda path: any(_matches(path.split("/"), parts) for parts in choices)
 
 
 def _alternatives(pattern: str) -> list[str]:
@@ -133,25 +135,18 @@ def _alternatives(pattern: str) -> list[str]:
     return [whole for one in choice[1].split(",") for whole in _alternatives(before + one + after)]
 
 
-def _path(pattern: str) -> str:
-    *folders, last = pattern.removeprefix("/").split("/")
-    whole = "".join("(?:.*/)?" if one == "**" else f"{_segment(one)}/" for one in folders)
-    return whole + (".*" if last == "**" else _segment(last))
+def _part(pattern: str) -> re.Pattern[str]:
+    translated = fnmatch.translate(pattern.replace("[^", "[!"))
+    if "(?!)" in translated:
+        raise re.error("a range is the wrong way round")
+    return re.compile(translated)
 
 
-def _segment(pattern: str) -> str:
-    """Return one part of a path; each star takes as little as it can, and never tries again."""
-    first, *others = ("".join(map(_fixed, _FIXED.findall(part))) for part in _STARS.split(pattern))
-    if not others:
-        return first
-    middle = "".join(f"(?>[^/]*?{part})" for part in others[:-1])
-    return f"{first}{middle}[^/]*{others[-1]}"
-
-
-def _fixed(part: str) -> str:
-    if part == "?":
-        return "[^/]"
-    if len(part) == 1:
-        return re.escape(part)
-    inside = part[1:-1].replace("\\", r"\\")
-    return f"[^{inside[1:]}]" if inside[0] in "!^" and inside[1:] else f"[{inside}]"
+def _matches(names: list[str], parts: list[re.Pattern[str] | None]) -> bool:
+    """Tell whether *names* are what *parts* mean, one by one; None is any number of them."""
+    if not parts or not names:
+        return not parts and not names
+    first, *others = parts
+    if first is None:
+        return not others or any(_matches(names[at:], others) for at in range(len(names)))
+    return first.match(names[0]) is not None and _matches(names[1:], others)

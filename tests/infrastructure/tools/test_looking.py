@@ -243,7 +243,7 @@ def test_a_pattern_that_takes_for_ever_is_stopped(call, project, monkeypatch):
 
 
 def test_a_glob_that_would_take_for_ever_does_not(project):
-    assert glob("*a" * 60 + "b").fullmatch("a" * 250) is None
+    assert not glob("*a" * 60 + "b")("a" * 250)
 
 
 def test_names_that_are_no_text_are_shown(call, project):
