@@ -13,8 +13,8 @@ _NARROW: Final = r"[\u0020-\u007e\u2500-\u25fc\u2800-\u28ff]"
 """Characters of one cell, as spinners are made of: letters, box drawing, blocks, braille."""
 _SPUN: Final = re.compile(rf"(?:{_NARROW}\x08)+({_NARROW}\x08)(?={_NARROW})")
 _RETURNS: Final = re.compile(r"\r\r+")
-_CLEARS: Final = ("\r\x1b[2K", "\x1b[2K\r")
-_ERASURES: Final = ("\x1b[K", "\x1b[0K", "\x1b[1K", "\x1b[2K")
+_ERASURE: Final = re.compile(r"\x1b\[[012]?K")
+_CLEARING: Final = re.compile(r"[^\x1b\x08]*\x1b\[[02]?K")
 
 
 def without_covered(text: str) -> str:
@@ -29,27 +29,13 @@ def without_covered(text: str) -> str:
 
 
 def _line(line: str) -> str:
-    last = _last_clear(line)
-    before = line[:last]
-    if last > 0 and before.count("\x1b") == sum(map(before.count, _ERASURES)):  # it left no line
-        line = line[last:]
-    return line if "\x1b" in line or "\x08" in line else _frames(line)
-
-
-def _last_clear(line: str) -> int:
-    """Return where in *line* the last frame begins that leaves nothing of those before; or -1."""
-    end = max(line.rfind("\x1b[K"), line.rfind("\x1b[0K"))
-    begin = line.rfind("\r", 0, end) if end >= 0 else -1
-    if begin >= 0 and ("\x1b" in line[begin:end] or "\x08" in line[begin:end]):
-        begin = -1
-    return max(begin, *map(line.rfind, _CLEARS))
-
-
-def _frames(line: str) -> str:
-    """Return a *line* that goes back and moves no other way, without what later frames cover."""
+    """Return a *line* that goes back without what later frames clear or, to the end, cover."""
     first, *frames = line.split("\r")
-    if len(frames) <= 1:
-        return line
+    last = next((n for n in reversed(range(len(frames))) if _CLEARING.match(frames[n])), 0)
+    if last and "\x1b" not in _ERASURE.sub("", "".join([first, *frames[:last]])):  # left no line
+        first, frames = "", frames[last:]
+    if any("\x1b" in frame or "\x08" in frame for frame in (first, *frames)):
+        return "\r".join([first, *frames])
     kept = frames[-1:]
     most = cells(kept[0])
     for frame in dict.fromkeys(reversed(frames[:-1])):
