@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 _CALMLY = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -22,22 +23,24 @@ class NotTrustedError(OSError):
         self.why = why
 
 
-def beginning(path: Path, most_bytes: int) -> tuple[bytes, int]:
-    """Return the first *most_bytes* of the regular file *path*, and its size; it never blocks.
+def opened(path: Path) -> BinaryIO:
+    """Open the regular file *path* for reading; it never blocks.
 
     Raises:
         NotTrustedError: it is a pipe, a device, a folder …
         OSError: it is not there, or cannot be read.
     """
     fd = os.open(path, _CALMLY)
-    try:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            raise NotTrustedError("it is no regular file")
-        with os.fdopen(os.dup(fd), "rb") as file:
-            return file.read(most_bytes), status.st_size
-    finally:
-        os.close(fd)
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return os.fdopen(fd, "rb")
+    os.close(fd)
+    raise NotTrustedError("it is no regular file")
+
+
+def beginning(path: Path, most_bytes: int) -> tuple[bytes, int]:
+    """Return the first *most_bytes* of a regular file, and its size; raises as `opened` does."""
+    with opened(path) as file:
+        return file.read(most_bytes), os.fstat(file.fileno()).st_size
 
 
 def whole(path: Path, most_bytes: int) -> bytes:

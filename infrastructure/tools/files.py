@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, Self
 
 from infrastructure.errors import ToolError
+from infrastructure.safe_files import opened
 from infrastructure.seals import is_key
 
 # Reading, changing and replacing a file is one step: two edits of a turn must not undo each other.
@@ -46,16 +47,9 @@ def open_regular(path: Path) -> BinaryIO:
         raise ToolError(f"{path} is a key of Leftfold's own, which nobody is shown.")
     try:
         _refuse_irregular(path, path.stat().st_mode)
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        return opened(path)
     except (FileNotFoundError, NotADirectoryError):
         raise ToolError(missing(path)) from None
-    file = os.fdopen(descriptor, "rb")
-    try:
-        _refuse_irregular(path, os.fstat(descriptor).st_mode)
-    except BaseException:
-        file.close()
-        raise
-    return file
 
 
 @dataclass(frozen=True, slots=True)
