@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.application.current import get_app_session
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.utils import is_dumb_terminal
 
 from app.repl.applications import SECONDS_FOR_AN_ESCAPE
 from app.repl.unread_terminal import suspend, throw_away_input
+from app.terminal import is_dumb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -76,7 +76,7 @@ class AnswerKeys:
             stack.enter_context(self._source.raw_mode())
             stack.enter_context(self._source.attach(self._ready))
             stack.enter_context(self._continued())
-            if not is_dumb_terminal():
+            if not is_dumb():
                 self._output.enable_bracketed_paste()
                 self._output.flush()
                 stack.callback(self._output.flush)

@@ -39,7 +39,7 @@ from prompt_toolkit.widgets import SearchToolbar
 from rich.segment import Segment
 
 from app.repl.applications import InlineApplication, take_escape_soon
-from app.repl.pastes import is_choosing_a_file, line_keys
+from app.repl.pastes import line_keys
 from app.repl.under_way import SECONDS_A_FRAME
 from app.repl.unread_terminal import suspend
 from app.view.colours import prompt_style
@@ -182,7 +182,7 @@ class Bottom:
     def _app(self) -> InlineApplication[None]:
         app: InlineApplication[None] = InlineApplication(
             layout=self._layout(),
-            key_bindings=merge_key_bindings([line_keys(self._buffer, self._pastes), self._keys()]),
+            key_bindings=merge_key_bindings([self._keys(), line_keys(self._buffer, self._pastes)]),
             style=prompt_style(),
             erase_when_done=True,
             refresh_interval=SECONDS_A_FRAME,
@@ -283,9 +283,6 @@ class Bottom:
 
     def _enter(self, event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        if is_choosing_a_file(buffer):
-            buffer.complete_state = None  # it is chosen; the prompt goes on
-            return
         text = valid(self._pastes.expanded(buffer.text)).strip()
         if text and self._typist is not None:
             buffer.reset(append_to_history=True)

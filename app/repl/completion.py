@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import Completer, Completion
 
-from app.bootstrap import working_directory
 from app.i18n import _
 from app.repl.command import MENTION
 from app.view.plain import plain
@@ -20,24 +19,17 @@ if TYPE_CHECKING:
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.document import Document
 
-    from app.bootstrap import AgentFactory
-    from app.open_conversation import OpenConversation
     from app.repl.command import Command
-    from domain.conversation import Conversation
+    from app.repl.desk import Desk
 
 _MOST = 200
 
 
 class PromptCompleter(Completer):
-    """Completes for the conversation that it was last told to look at."""
+    """Completes *commands*, and files of the directory that is worked in at the *desk*."""
 
-    def __init__(self, factory: AgentFactory, commands: Sequence[Command]) -> None:
-        self._factory, self._commands = factory, commands
-        self._open_conversation: OpenConversation | None = None
-
-    def look_at(self, open_conversation: OpenConversation) -> None:
-        """Complete for *open_conversation* from here on."""
-        self._open_conversation = open_conversation
+    def __init__(self, desk: Desk, commands: Sequence[Command]) -> None:
+        self._desk, self._commands = desk, commands
 
     def get_completions(
         self,
@@ -66,20 +58,13 @@ class PromptCompleter(Completer):
         if command is None or " " in typed or not typed.startswith(mark):
             return
         wanted = typed.removeprefix(mark)
-        for value, meta in command.choices(self._conversation()):
+        for value, meta in command.choices(self._desk.recorded()):
             if value.lower().startswith(wanted.lower()):
                 yield Completion(value, -len(wanted), display=plain(value), display_meta=meta)
 
-    def _conversation(self) -> Conversation | None:
-        conversation = self._open_conversation.conversation if self._open_conversation else None
-        return None if conversation is None or conversation.pending_events else conversation
-
     def _files(self, typed: str, *, is_quoted: bool) -> Iterator[Completion]:
-        cwd = self._factory.settings.cwd
-        if self._open_conversation is not None:
-            cwd = working_directory(self._open_conversation.conversation, cwd)
         folder, slashed, name = typed.rpartition("/")
-        where = Path(cwd, Path(folder + slashed).expanduser()) if slashed else Path(cwd)
+        where = self._desk.directory / Path(folder + slashed).expanduser()
         for entry in islice(_listed(where, name), _MOST):
             path = f"{folder}{slashed}{entry}"
             text = path

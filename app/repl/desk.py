@@ -17,7 +17,6 @@ from app.repl.meanwhile import Meanwhile
 from app.repl.work import Work
 from app.view.console import say
 from app.view.plain import plain
-from app.view.transcript import show_past
 from domain.errors import InvalidCommandError
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from app.repl.bottom import Bottom
     from app.repl.prompt import Prompts
     from app.repl.screen import RichScreen
+    from app.repl.status import StatusLine
     from domain.conversation import Conversation
 
 
@@ -47,7 +47,7 @@ class Desk:
         open_conversation: The conversation to go on in: new, or resumed.
         make_approver: Makes the approver of the open conversation: what it was told once holds in
             that one only.
-        on_switch: Told which conversation is open, now and whenever another one is.
+        status: The line below the prompt: it looks at the open conversation.
         attention: Calls the person who looks elsewhere.
         line: What is typed while the agent works is read from here, if anywhere.
         has_failed: Whether something went wrong.
@@ -63,7 +63,7 @@ class Desk:
     factory: AgentFactory
     open_conversation: OpenConversation
     make_approver: Callable[[Desk], Approver]
-    on_switch: Callable[[OpenConversation], None] = lambda _: None
+    status: StatusLine | None = None
     attention: Attention = field(default_factory=lambda: Attention(lambda _: None))
     line: Bottom | None = None
     has_failed: bool = False
@@ -75,7 +75,7 @@ class Desk:
         self.attachments = Attachments(self)
         self.meanwhile = Meanwhile(self)
         self.screen.on_request = self.meanwhile.refresh
-        self.on_switch(self.open_conversation)
+        self._show_status()
 
     @property
     def is_interactive(self) -> bool:
@@ -122,7 +122,7 @@ class Desk:
             self.meanwhile.move(before)
             self.factory.let_go(before.id)
         self._agent = None
-        self.on_switch(open_conversation)
+        self._show_status()
 
     def agent(self) -> Agent:
         """Return the agent that works in the open conversation."""
@@ -135,16 +135,15 @@ class Desk:
             )
         return self._agent
 
+    def _show_status(self) -> None:
+        if self.status is not None:
+            self.status.look_at(self.open_conversation, self.factory)
+
     # -- the person ----------------------------------------------------------------------------
 
     def say(self, text: str, style: str = "") -> None:
         """Print *text*, which may come from a log, a model or a tool."""
         say(self.console, plain(text), style)
-
-    def show_past(self) -> None:
-        """Show what was said last."""
-        if (conversation := self.recorded()) is not None:
-            show_past(self.console, conversation)
 
     def complain(self, error: BaseException) -> None:
         """Say what went wrong; the REPL goes on."""

@@ -15,10 +15,10 @@ from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.application.current import get_app_session
 from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
 from prompt_toolkit.output import DummyOutput
-from prompt_toolkit.utils import is_dumb_terminal
 
 from app.repl.applications import InlineApplication
 from app.repl.unread_terminal import suspend
+from app.terminal import is_dumb
 from app.view.colours import prompt_style
 from app.view.plain import cells, plain
 
@@ -38,7 +38,7 @@ class LineSession(PromptSession[Result]):
 
     def __init__(self, message: str, *keys: KeyBindingsBase, **options: Any) -> None:
         self._screen = None
-        if is_dumb_terminal():
+        if is_dumb():
             self._screen, options["output"] = get_app_session().output, DummyOutput()
         self._said = message
         self._written = ""

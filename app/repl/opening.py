@@ -21,6 +21,7 @@ from app.repl.prompt import LinePrompts, TerminalPrompts
 from app.repl.restored import about, about_key
 from app.repl.screen import RichScreen
 from app.view.console import console, is_fancy
+from app.view.transcript import show_past
 from domain.text import valid
 from infrastructure.model.client import preload
 
@@ -48,13 +49,6 @@ async def run(
     prompts = LinePrompts() if prompt is None else prompt.prompts
     is_rich = is_fancy(terminal) and prompt is not None
     bottom = _bottom(terminal, prompts)
-    completer = PromptCompleter(factory, slash.TABLE)
-
-    def look_at(open_conversation: OpenConversation) -> None:
-        completer.look_at(open_conversation)
-        if prompt is not None:
-            prompt.status.look_at(open_conversation, factory)
-
     desk = Desk(
         console=terminal,
         screen=RichScreen(terminal, bottom),
@@ -62,14 +56,14 @@ async def run(
         factory=factory,
         open_conversation=open_conversation,
         make_approver=_approver,
-        on_switch=look_at,
+        status=None if prompt is None else prompt.status,
         attention=_attention(terminal, rings=is_rich and factory.settings.keys.bell),
         line=bottom,
     )
     if prompt is None:
         greet(desk)
     else:
-        prompt.completer.become(completer)
+        prompt.completer.become(PromptCompleter(desk, slash.TABLE))
         await prompt.prompts.above(partial(greet, desk, has_banner=prompt.has_greeted))
         prompt.prompts.once_shown(preload)
     return await Repl(desk, first=valid(first or "")).run()
@@ -81,7 +75,7 @@ def greet(desk: Desk, *, has_banner: bool = False) -> None:
         for line in about_key(desk.factory):
             desk.say(line)
         return
-    desk.show_past()
+    show_past(desk.console, desk.conversation)
     told = about(desk.factory, desk.conversation)
     desk.say(banner(desk.factory.settings, str(desk.conversation.model), str(desk.directory), told))
     desk.console.line()

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout.processors import Processor, Transformation
@@ -99,6 +99,10 @@ def line_keys(line: Buffer, pastes: Pastes) -> KeyBindings:
         buffer = event.current_buffer
         buffer.insert_text(pastes.folded(pasted, buffer.text) if buffer is line else pasted)
 
+    @keys.add("enter", filter=Condition(lambda: _is_choosing_a_file(line)) & ~is_searching)
+    def choose(_event: KeyPressEvent) -> None:
+        line.complete_state = None  # it is chosen; the prompt goes on
+
     @keys.add("c-o", filter=Condition(lambda: pastes.expanded(line.text) != line.text))
     def unfold(_event: KeyPressEvent) -> None:
         line.document = Document(pastes.expanded(line.text))
@@ -106,7 +110,7 @@ def line_keys(line: Buffer, pastes: Pastes) -> KeyBindings:
     return keys
 
 
-def is_choosing_a_file(line: Buffer) -> bool:
+def _is_choosing_a_file(line: Buffer) -> bool:
     """Whether Enter ends the choice of a file in the menu, not the prompt."""
     state = line.complete_state
     is_chosen = state is not None and state.current_completion is not None

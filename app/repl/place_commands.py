@@ -14,7 +14,7 @@ from app.repl.restored import about
 from app.repl.unread_terminal import throw_away_input
 from app.view.console import width
 from app.view.lines import tree_line
-from app.view.transcript import show_place
+from app.view.transcript import show_past, show_place
 from domain import tree as branches
 from domain.errors import InvalidCommandError
 from domain.events import MessageAppended
@@ -65,7 +65,7 @@ async def resume(desk: Desk, arguments: str) -> None:
             desk.say(_("Still in the same conversation."), "dim")
             return
     desk.switch_to(factory.resume(chosen))
-    desk.show_past()
+    show_past(desk.console, desk.conversation)
     for line in about(factory, desk.conversation):
         desk.say(line)
     if desk.is_at_terminal:

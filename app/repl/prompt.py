@@ -33,7 +33,7 @@ from app.i18n import _
 from app.repl.applications import take_escape_soon
 from app.repl.command import is_completable
 from app.repl.line_session import LineSession
-from app.repl.pastes import Pastes, is_choosing_a_file, line_keys
+from app.repl.pastes import Pastes, line_keys
 from app.signals import keys_are_for_a_child
 from app.standard_input import LONGEST, Lines, LongInputError
 from app.view.colours import prompt_style
@@ -131,7 +131,7 @@ class TerminalPrompts:
         )
         self.buffer = self._session.default_buffer
         self._session.key_bindings = merge_key_bindings(
-            [self._session.own_keys, line_keys(self.buffer, self.pastes), self._keys()]
+            [self._session.own_keys, self._keys(), line_keys(self.buffer, self.pastes)]
         )
         for buffer in (self.buffer, self._session.search_buffer):
             buffer.on_text_changed += self._stay
@@ -229,8 +229,6 @@ class TerminalPrompts:
         buffer = event.current_buffer
         if self._is_pasted(event):
             buffer.insert_text("\n")
-        elif is_choosing_a_file(buffer):
-            buffer.complete_state = None  # it is chosen; the prompt goes on
         else:
             buffer.validate_and_handle()
 

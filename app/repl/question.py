@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from app.ports import Proposal
-    from domain.messages import JsonObject
     from domain.tool_use import Change
 
 LEAST_SHOWN = 24
@@ -75,11 +74,13 @@ class Question:
         self._is_command = isinstance(command, str)
         if isinstance(command, str):
             del arguments["command"]
-            head += _command_lines(command)
+            head += _lines(command, f"{_INDENT}$ ")
         if (change := proposal.change) is not None:
             arguments = {k: v for k, v in arguments.items() if k not in _SHOWN_BY_A_CHANGE}
             head += _file_lines(change, cwd)
-        head += _argument_lines(arguments)
+        for name, value in arguments.items():  # they act as well
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            head += _lines(f"{name}: {text}", _INDENT)
         self._head = _broken(
             head, console
         )  # always shown whole; the rest as far as the screen goes
@@ -195,18 +196,10 @@ def _pieces(text: str, width: int) -> Iterator[str]:
         begin = end
 
 
-def _command_lines(command: str) -> Iterator[Line]:
-    for number, text in enumerate(visible_lines(command)):
-        yield Line(text, before=f"{_INDENT}  " if number else f"{_INDENT}$ ")
-
-
-def _argument_lines(arguments: JsonObject) -> Iterator[Line]:
-    """Yield every other argument: it acts as well."""
-    for name, value in arguments.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        first, *others = visible_lines(f"{name}: {text}")
-        yield Line(first)
-        yield from (Line(text, before=f"{_INDENT}  ") for text in others)
+def _lines(text: str, before: str) -> Iterator[Line]:
+    """Yield the lines of *text*, the first behind *before*."""
+    for number, line in enumerate(visible_lines(text)):
+        yield Line(line, before=f"{_INDENT}  " if number else before)
 
 
 def _visible_path(path: str) -> str:

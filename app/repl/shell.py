@@ -53,18 +53,16 @@ async def run(desk: Desk, typed: str) -> None:
 
 
 def _end(desk: Desk, call: ToolUseBlock, output: ToolOutput, *, visible: bool) -> None:
-    try:
-        _note(desk, call.input["command"], str(output.content), visible=visible)
-    finally:  # it has run: what it printed is shown even if the log cannot take it
-        desk.screen.tool_ended(call, output)
-        desk.screen.rest()
-
-
-def _note(desk: Desk, line: str, output: str, *, visible: bool) -> None:
-    content = f"(The user ran this command: $ {line}\n{output.strip()}\n)"
+    content = (
+        f"(The user ran this command: $ {call.input['command']}\n{str(output.content).strip()}\n)"
+    )
 
     def append(conversation: Conversation) -> None:
         conversation.close_open_calls()
         conversation.append_note("shell", content, visible=visible)
 
-    desk.open_conversation.record(append)
+    try:
+        desk.open_conversation.record(append)
+    finally:  # it has run: what it printed is shown even if the log cannot take it
+        desk.screen.tool_ended(call, output)
+        desk.screen.rest()

@@ -17,9 +17,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.input.typeahead import clear_typeahead
-from prompt_toolkit.utils import is_dumb_terminal
 
-from app.terminal import is_interactive
+from app.terminal import is_dumb, is_interactive
 from domain.text import valid
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ def quiet_terminal() -> AbstractContextManager[None]:
 
     def quiet(modes: Modes) -> Modes:
         modes[3] &= ~(termios.ECHO | termios.ICANON)
-        modes[3] |= termios.NOFLSH if is_dumb_terminal() else 0
+        modes[3] |= termios.NOFLSH if is_dumb() else 0
         return modes
 
     return modes_meanwhile(quiet) if is_interactive() else nullcontext()

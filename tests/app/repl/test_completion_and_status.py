@@ -37,13 +37,15 @@ def here(tmp_path):
 def offered(here, tmp_path):
     environment = {"LEFTFOLD_STORE": str(tmp_path / "store"), "LEFTFOLD_DURABILITY": "os"}
     with Conversations(environment) as conversations:
-        at_hand = conversations.start(begin(str(here)))
-        at_hand.record(lambda talk: talk.append_prompt("what is \x1b this"))
-        at_hand.record(lambda talk: talk.label(talk.leaf, "start"))
-        completer = PromptCompleter(
-            SimpleNamespace(settings=SimpleNamespace(cwd=str(here))), slash.TABLE
+        open_conversation = conversations.start(begin(str(here)))
+        open_conversation.record(
+            lambda conversation: conversation.append_prompt("what is \x1b this")
         )
-        completer.look_at(at_hand)
+        open_conversation.record(
+            lambda conversation: conversation.label(conversation.leaf, "start")
+        )
+        desk = SimpleNamespace(recorded=lambda: open_conversation.conversation, directory=here)
+        completer = PromptCompleter(desk, slash.TABLE)
 
         def complete(text):
             found = completer.get_completions(Document(text), CompleteEvent())
@@ -88,17 +90,17 @@ def test_the_menu_opens_by_itself_only_where_it_helps():
     assert not is_completable("")
 
 
-def talk_with(**facts):
+def conversation_with(**facts):
     leaf_and_labels = {"leaf": 3, "labels": {}, "thinking_level": "off", "name": None}
     return SimpleNamespace(**{"model": "some-model", **leaf_and_labels, **facts})
 
 
 def test_the_status_says_what_is_known():
     facts = Facts(12_345, 200_000, Decimal("0.01234"))
-    talk = talk_with(thinking_level="high", labels={3: "here"}, name="A \x1b name")
+    conversation = conversation_with(thinking_level="high", labels={3: "here"}, name="A \x1b name")
 
-    assert parts(talk_with(), None) == ["some-model"]
-    assert parts(talk, facts) == [
+    assert parts(conversation_with(), None) == ["some-model"]
+    assert parts(conversation, facts) == [
         "some-model", "12.3k/200k tokens (6%)", "thinking high", "$0.0123", "[here]", "A ␛ name",
     ]  # fmt: skip
 
@@ -111,13 +113,13 @@ def test_the_status_says_what_is_known():
     ],
 )  # fmt: skip
 def test_tokens_are_counted_in_few_digits(tokens, expected):
-    [_, said] = parts(talk_with(), Facts(0, tokens, None))
+    [_, said] = parts(conversation_with(), Facts(0, tokens, None))
 
     assert said.split("/")[1].split(" ")[0] == expected
 
 
 def test_what_was_spent_is_summed_up_piece_by_piece():
-    talk, usage = b.new_conversation(), {"input_tokens": 1, "output_tokens": 2}
+    conversation, usage = b.new_conversation(), {"input_tokens": 1, "output_tokens": 2}
     looked_at = []
 
     def cost(model, spent):
@@ -126,38 +128,41 @@ def test_what_was_spent_is_summed_up_piece_by_piece():
 
     spent = Spent()
     for round_ in range(3):
-        talk.append_prompt("?")
-        talk.append_answer([b.text("!")], stop_reason="end_turn", usage=usage)
-        spent = spent.and_since(talk, cost)
+        conversation.append_prompt("?")
+        conversation.append_answer([b.text("!")], stop_reason="end_turn", usage=usage)
+        spent = spent.and_since(conversation, cost)
         assert (spent.dollars, len(looked_at)) == (3 * (round_ + 1), round_ + 1)
 
-    talk.append_answer([b.text("!")], stop_reason="end_turn", usage=usage, model="unpriced")
-    spent = spent.and_since(talk, cost)
-    assert spent.dollars is spent.and_since(talk, cost).dollars is None
+    conversation.append_answer([b.text("!")], stop_reason="end_turn", usage=usage, model="unpriced")
+    spent = spent.and_since(conversation, cost)
+    assert spent.dollars is spent.and_since(conversation, cost).dollars is None
 
 
 def test_a_fork_counts_what_it_spent_itself():
     usage = {"input_tokens": 1}
     before = [b.user("?"), b.assistant("!", usage=usage)]
-    talk = b.conversation(*before, b.forked(2), b.user("?"), b.assistant("!", usage=usage))
+    conversation = b.conversation(*before, b.forked(2), b.user("?"), b.assistant("!", usage=usage))
 
-    assert Spent().and_since(talk, lambda _model, spent: Decimal(sum(spent.values()))).dollars == 1
+    assert (
+        Spent().and_since(conversation, lambda _model, spent: Decimal(sum(spent.values()))).dollars
+        == 1
+    )
 
 
 def test_the_status_counts_instructions_and_knows_the_window_that_a_server_named():
-    talk = b.conversation(b.model(), b.learned(context_window=8_000), b.user("hello"))
+    conversation = b.conversation(b.model(), b.learned(context_window=8_000), b.user("hello"))
     told = b.conversation(b.model(), b.instructions("Be brief. " * 999), b.user("hello"))
-    workshop = SimpleNamespace(window_of=lambda _model: 200_000, foreseen=lambda _talk: told)
+    factory = SimpleNamespace(window_of=lambda _model: 200_000, foreseen=lambda _conversation: told)
     is_known = threading.Event()
     screen = SimpleNamespace(invalidate=is_known.set, output=DummyOutput())
     status = StatusLine(settings())
-    status.look_at(SimpleNamespace(conversation=talk), workshop)
+    status.look_at(SimpleNamespace(conversation=conversation), factory)
 
     with set_app(screen):
         status()
         assert is_known.wait(60)
         line = status()[0][1]
-    assert context_tokens(talk) < 100
+    assert context_tokens(conversation) < 100
     assert f"· {context_tokens(told) / 1000:.1f}k/8k tokens" in line
 
 
