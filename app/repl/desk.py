@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from app.repl.bottom import Bottom
     from app.repl.prompt import Prompts
     from app.repl.screen import RichScreen
-    from app.repl.status import StatusLine
     from domain.conversation import Conversation
 
 
@@ -47,7 +46,6 @@ class Desk:
         open_conversation: The conversation to go on in: new, or resumed.
         make_approver: Makes the approver of the open conversation: what it was told once holds in
             that one only.
-        status: The line below the prompt: it looks at the open conversation.
         attention: Calls the person who looks elsewhere.
         line: What is typed while the agent works is read from here, if anywhere.
         has_failed: Whether something went wrong.
@@ -63,7 +61,6 @@ class Desk:
     factory: AgentFactory
     open_conversation: OpenConversation
     make_approver: Callable[[Desk], Approver]
-    status: StatusLine | None = None
     attention: Attention = field(default_factory=lambda: Attention(lambda _: None))
     line: Bottom | None = None
     has_failed: bool = False
@@ -75,7 +72,6 @@ class Desk:
         self.attachments = Attachments(self)
         self.meanwhile = Meanwhile(self)
         self.screen.on_request = self.meanwhile.refresh
-        self._show_status()
 
     @property
     def is_interactive(self) -> bool:
@@ -122,7 +118,6 @@ class Desk:
             self.meanwhile.move(before)
             self.factory.let_go(before.id)
         self._agent = None
-        self._show_status()
 
     def agent(self) -> Agent:
         """Return the agent that works in the open conversation."""
@@ -134,10 +129,6 @@ class Desk:
                 attach=self.attachments.of_queued,
             )
         return self._agent
-
-    def _show_status(self) -> None:
-        if self.status is not None:
-            self.status.look_at(self.open_conversation, self.factory)
 
     # -- the person ----------------------------------------------------------------------------
 

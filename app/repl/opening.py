@@ -56,13 +56,13 @@ async def run(
         factory=factory,
         open_conversation=open_conversation,
         make_approver=_approver,
-        status=None if prompt is None else prompt.status,
         attention=_attention(terminal, rings=is_rich and factory.settings.keys.bell),
         line=bottom,
     )
     if prompt is None:
         greet(desk)
     else:
+        prompt.status.look_at(desk)
         prompt.completer.become(PromptCompleter(desk, slash.TABLE))
         await prompt.prompts.above(partial(greet, desk, has_banner=prompt.has_greeted))
         prompt.prompts.once_shown(preload)

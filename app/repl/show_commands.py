@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from app.i18n import _
 from app.references import entry_version
-from app.view.columns import columns
 from app.view.console import width
-from app.view.lines import log_line
+from app.view.lines import columns, log_line
 from app.view.statistics import statistics, text_of
 from domain.errors import InvalidCommandError
 from domain.events import BranchSummarized, Compacted, MessageAppended, NoteAppended

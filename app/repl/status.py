@@ -20,9 +20,9 @@ from app.view.plain import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from uuid import UUID
 
-    from app.bootstrap import AgentFactory
-    from app.open_conversation import OpenConversation
+    from app.repl.desk import Desk
     from app.repl.spent import Facts, Spent
     from app.settings import Settings
     from domain.conversation import Conversation
@@ -42,36 +42,30 @@ class Planned(NamedTuple):
 
 
 class StatusLine:
-    """Shows the conversation that it was last told to look at; before, a new one by *settings*."""
+    """Shows the conversation at the desk that it looks at; before, a new one by *settings*."""
 
     def __init__(self, settings: Settings) -> None:
         self._planned = Planned(settings.first_model, settings.first_thinking, settings.name)
-        self._factory: AgentFactory | None = None
-        self._open_conversation: OpenConversation | None = None
+        self._desk: Desk | None = None
         self._known: tuple[object, Facts] | None = None
         self._asked: object = None
-        self._spent: Spent | None = None
+        self._spent: dict[UUID, Spent] = {}
 
-    def look_at(self, open_conversation: OpenConversation, factory: AgentFactory) -> None:
-        """Show *open_conversation*, which *factory* has made, from here on."""
-        self._open_conversation, self._factory = open_conversation, factory
-        self._known, self._asked, self._spent = None, None, None
+    def look_at(self, desk: Desk) -> None:
+        """Show the conversation that is open at the *desk*, from here on."""
+        self._desk = desk
 
     def __call__(self) -> FormattedText:
         """Return the line, as wide as the terminal has room for."""
         app = get_app()
         said = parts(self._planned, None)
-        if self._open_conversation is not None:
-            conversation = self._conversation(self._open_conversation)
-            if conversation is None:
+        if self._desk is not None:
+            try:
+                conversation = self._desk.conversation
+            except Exception:  # noqa: BLE001 - the store may be gone; this is not the place to say so
                 return FormattedText()
             said = parts(conversation, self._facts_of(conversation, app.invalidate))
         return FormattedText([("", shortened(said, app.output.get_size().columns - 1))])
-
-    def _conversation(self, open_conversation: OpenConversation) -> Conversation | None:
-        with suppress(Exception):  # the store may be gone; the prompt is not the place to say so
-            return open_conversation.conversation
-        return None
 
     def _facts_of(self, conversation: Conversation, redraw: Callable[[], None]) -> Facts | None:
         """Return the facts of this version if they are known; else find them out."""
@@ -90,9 +84,10 @@ class StatusLine:
 
         # The conversation may go on meanwhile: then the next version is asked about.
         with suppress(Exception):
-            assert self._factory is not None
-            facts, self._spent = facts_of(conversation, self._factory, self._spent)
-            self._known = key, facts
+            assert self._desk is not None
+            before = self._spent.get(conversation.id)
+            facts, spent = facts_of(conversation, self._desk.factory, before)
+            self._known, self._spent[conversation.id] = (key, facts), spent
             redraw()
 
 

@@ -1,9 +1,10 @@
-"""Lines for people: one for each entry of a tree, one for each event of a log."""
+"""Lines for people: one for each entry of a tree, or event of a log, or row of a table."""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +16,8 @@ from domain.messages import result_text
 from domain.text import decoded
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from domain.events import Event
     from domain.projections.outline import TreeEntry
 
@@ -66,3 +69,16 @@ def state_of(event: Event) -> dict[str, Any]:
     state: dict[str, Any] = decoded(msgspec.json.encode(event))
     del state["originator_id"], state["originator_version"]
     return state
+
+
+def columns(rows: Sequence[Sequence[str]], *, left: Collection[int] = (0,)) -> list[str]:
+    """Return *rows* as lines: the columns in *left* begin, the others end, below one another."""
+    widths = [max(map(cells, column)) for column in zip_longest(*rows, fillvalue="")]
+    lines = []
+    for row in rows:
+        padded = []
+        for number, (text, width) in enumerate(zip(row, widths, strict=False)):
+            blanks = " " * (width - cells(text))
+            padded.append(text + blanks if number in left else blanks + text)
+        lines.append("  ".join(padded).rstrip())
+    return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.i18n import _
-from app.view.columns import columns
+from app.view.lines import columns
 from app.view.plain import cells, plain
 from domain.projections.usage import by_model, own_entries, usage_of
 

@@ -11,8 +11,7 @@ from app.application import Conversations
 from app.bootstrap import AgentFactory
 from app.repl.show_commands import adding_up, context_rows
 from app.settings import run_settings
-from app.view.columns import columns
-from app.view.lines import log_line, tree_line
+from app.view.lines import columns, log_line, tree_line
 from app.view.plain import cells
 from app.view.statistics import statistics, text_of
 from domain.projections.compaction import context_tokens

@@ -156,7 +156,7 @@ def test_the_status_counts_instructions_and_knows_the_window_that_a_server_named
     is_known = threading.Event()
     screen = SimpleNamespace(invalidate=is_known.set, output=DummyOutput())
     status = StatusLine(settings())
-    status.look_at(SimpleNamespace(conversation=conversation), factory)
+    status.look_at(SimpleNamespace(conversation=conversation, factory=factory))
 
     with set_app(screen):
         status()
