@@ -73,6 +73,7 @@ RETIRED = {
     "fate": "outcome",
     "frame": "request_body",
     "glance": "summary_events",
+    "Meanwhile": "TypeAhead",
     "Pairing": "MessageBuilder",
     "relocation": "missing_directory",
     "Said": "MessageContent",

@@ -72,30 +72,22 @@ class AnswerKeys:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
+        """Read keys. What was typed while the program was stopped counts for nothing."""
+        loop = asyncio.get_running_loop()
+
+        def put_again(_number: int, _frame: object) -> None:
+            loop.call_soon_threadsafe(self._say, "again")
+
         with ExitStack() as stack:
             stack.enter_context(self._source.raw_mode())
             stack.enter_context(self._source.attach(self._ready))
-            stack.enter_context(self._continued())
+            stack.callback(signal.signal, signal.SIGCONT, signal.signal(signal.SIGCONT, put_again))
             if not is_dumb():
                 self._output.enable_bracketed_paste()
                 self._output.flush()
                 stack.callback(self._output.flush)
                 stack.callback(self._output.disable_bracketed_paste)
             yield
-
-    @contextmanager
-    def _continued(self) -> Iterator[None]:
-        """Have the question put again, without what was typed while the program was stopped."""
-
-        def put_again(_number: int, _frame: object) -> None:
-            loop.call_soon_threadsafe(self._say, "again")
-
-        loop = asyncio.get_running_loop()
-        before = signal.signal(signal.SIGCONT, put_again)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGCONT, before)
 
     def _ready(self) -> None:
         self._take(self._source.read_keys())

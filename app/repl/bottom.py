@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.style import Style
 
-    from app.repl.meanwhile import Meanwhile
     from app.repl.pastes import Pastes
+    from app.repl.type_ahead import TypeAhead
     from app.view.console import Terminal
 
 _LEAST_SECONDS_A_FRAME = 0.03
@@ -67,10 +67,13 @@ _ROWS_OF_A_MENU = 8
 
 
 class Bottom:
-    """Draws below what is printed on *console*, and reads the line in *buffer* for a typist.
+    """Draws below what is printed on *console*, and reads the line in *buffer*.
 
     *source* is the keyboard, the terminal's if not given. At a `Silence` nothing is typed, and no
     line is drawn.
+
+    Attributes:
+        under_way: Yields what is to be drawn for so much room above the line.
     """
 
     def __init__(
@@ -79,18 +82,14 @@ class Bottom:
         self._console = console
         self._terminal = cast("Terminal", console.file)
         self._buffer, self._pastes = buffer, pastes
-        self._under_way: Callable[[int], Iterator[RenderableType]] = lambda _room: iter(())
+        self.under_way: Callable[[int], Iterator[RenderableType]] = lambda _room: iter(())
         self._printed: list[str] = []
         self._lines: list[list[Segment]] = []
-        self._typist: Meanwhile | None = None
+        self._type_ahead: TypeAhead | None = None
         self._task: asyncio.Task[None] | None = None
         self._source = source
         self._frames = cast("_Frames", _Frames.from_pty(cast("TextIO", self._terminal)))
         self._frames.enable_cpr = False  # where the cursor is is not asked
-
-    def show(self, under_way: Callable[[int], Iterator[RenderableType]]) -> None:
-        """Draw what *under_way* yields for so much room above the line, from here on."""
-        self._under_way = under_way
 
     def draw(self) -> None:
         """Draw what has changed, soon."""
@@ -100,14 +99,14 @@ class Bottom:
     # -- the line ------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def reading(self, typist: Meanwhile) -> AsyncIterator[None]:
-        """Draw, and read keys for *typist*, meanwhile."""
-        self._typist = typist
+    async def reading(self, type_ahead: TypeAhead) -> AsyncIterator[None]:
+        """Draw, and read keys for *type_ahead*, meanwhile."""
+        self._type_ahead = type_ahead
         self._begin()
         try:
             yield
         finally:
-            self._typist = None
+            self._type_ahead = None
             await self._end()
 
     @asynccontextmanager
@@ -117,7 +116,7 @@ class Bottom:
         try:
             yield
         finally:
-            if self._typist is not None:
+            if self._type_ahead is not None:
                 self._begin()
 
     @property
@@ -153,15 +152,15 @@ class Bottom:
         await asyncio.wait({task})
 
     async def _run(self) -> None:
-        typist = self._typist
+        type_ahead = self._type_ahead
         self._terminal.above = self._print_above
         try:
             await self._app.run_async(handle_sigint=False, set_exception_handler=False)
         except (EOFError, OSError):
             return  # the terminal has gone
         except Exception as error:  # noqa: BLE001 - the work goes on, and nothing is drawn
-            if typist is not None:
-                typist.complain(error)
+            if type_ahead is not None:
+                type_ahead.complain(error)
         finally:
             self._terminal.above = None
             self._frames.is_held = False
@@ -229,7 +228,7 @@ class Bottom:
         room = max(rows - 1 - line - is_searching(), 0)
         self._lines = []
         try:
-            parts = self._under_way(room)
+            parts = self.under_way(room)
             lines = [line for part in parts for line in self._console.render_lines(part, pad=False)]
         except Exception as error:  # noqa: BLE001 - told once, not ten times a second
             if not app.is_done:
@@ -262,8 +261,8 @@ class Bottom:
     # -- the keys ------------------------------------------------------------------------------
 
     def _tell_of_key(self, _processor: object) -> None:
-        if self._typist is not None:
-            self._typist.pressed_key()
+        if self._type_ahead is not None:
+            self._type_ahead.pressed_key()
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
@@ -278,19 +277,19 @@ class Bottom:
         return keys
 
     def _tell(self, what: str) -> None:
-        if self._typist is not None:
-            getattr(self._typist, what)()
+        if self._type_ahead is not None:
+            getattr(self._type_ahead, what)()
 
     def _enter(self, event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         text = valid(self._pastes.expanded(buffer.text)).strip()
-        if text and self._typist is not None:
+        if text and self._type_ahead is not None:
             buffer.reset(append_to_history=True)
-            self._typist.entered(text)
+            self._type_ahead.entered(text)
 
     def _take_back(self, event: KeyPressEvent) -> None:
         """Take back what was said last; where nothing was, go to an earlier line."""
-        taken = self._typist.took_back() if self._typist is not None else None
+        taken = self._type_ahead.took_back() if self._type_ahead is not None else None
         if taken is not None:
             self.give_back(taken)
         else:

@@ -13,7 +13,7 @@ from app.errors import explanation, name_of, traceback_of
 from app.i18n import _
 from app.repl.attachments import Attachments
 from app.repl.attention import Attention
-from app.repl.meanwhile import Meanwhile
+from app.repl.type_ahead import TypeAhead
 from app.repl.work import Work
 from app.view.console import say
 from app.view.plain import plain
@@ -52,7 +52,7 @@ class Desk:
         offered: What stands in the next prompt, to be edited.
         work: What is being done, and whether the program goes on after it.
         attachments: The files that prompts mention.
-        meanwhile: What is typed while the agent works.
+        type_ahead: What is typed while the agent works.
     """
 
     console: Console
@@ -70,8 +70,8 @@ class Desk:
     def __post_init__(self) -> None:
         self.work = Work()
         self.attachments = Attachments(self)
-        self.meanwhile = Meanwhile(self)
-        self.screen.on_request = self.meanwhile.refresh
+        self.type_ahead = TypeAhead(self)
+        self.screen.on_request = self.type_ahead.refresh
 
     @property
     def is_interactive(self) -> bool:
@@ -115,7 +115,7 @@ class Desk:
         """Go on in another conversation."""
         before, self.open_conversation = self.open_conversation, open_conversation
         if open_conversation.id != before.id:
-            self.meanwhile.move(before)
+            self.type_ahead.move(before)
             self.factory.let_go(before.id)
         self._agent = None
 
@@ -152,6 +152,6 @@ class Desk:
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[None]:
         """Leave the terminal to a question of the agent, and call the person to it."""
-        async with self.meanwhile.paused():
+        async with self.type_ahead.paused():
             with self.attention.asking():
                 yield

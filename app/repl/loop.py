@@ -37,9 +37,9 @@ class Repl:
 
     async def run(self) -> int:
         """Talk until the person leaves; return the exit code."""
-        work, meanwhile = self._desk.work, self._desk.meanwhile
+        work, type_ahead = self._desk.work, self._desk.type_ahead
         modes_at_start()
-        stopping = stoppable(meanwhile.keep_what_nobody_read)
+        stopping = stoppable(type_ahead.keep_what_nobody_read)
         with owned(work.on_signal), stopping, self._desk.attention.kept():
             while work.exit_code is None:
                 await self._do(await self._next())
@@ -52,10 +52,10 @@ class Repl:
             self._desk.say(_("The last turn was waiting for your approval."), "yellow")
             return None
         first, self._first = self._first, ""
-        if prompt := first or self._desk.meanwhile.next_command():
+        if prompt := first or self._desk.type_ahead.next_command():
             self._desk.screen.prompted(prompt)
             return prompt
-        return None if self._desk.meanwhile.is_queued() else await self._typed()
+        return None if self._desk.type_ahead.is_queued() else await self._typed()
 
     def _waits_for_approval(self) -> bool:
         """Whether a crash ended a turn at the question whether its calls may run: said once."""
@@ -72,7 +72,7 @@ class Repl:
         desk = self._desk
         offered, desk.offered = desk.offered, ""
         if offered or desk.line is None:  # else the line stands where it is
-            offered = "\n\n".join(text for text in (offered, desk.meanwhile.draft()) if text)
+            offered = "\n\n".join(text for text in (offered, desk.type_ahead.draft()) if text)
         task = await desk.work.finished(desk.prompts.read(default=offered), is_prompt=True)
         typed = None if task.cancelled() else task.result()
         if typed is None or is_gone(desk.console):
@@ -98,7 +98,7 @@ class Repl:
         if desk.work.exit_code is None:  # else it stays queued
             if lost:
                 first = prompt if prompt is not None and not self._is_saved(prompt, since) else ""
-                texts = [first, desk.meanwhile.take_all()]
+                texts = [first, desk.type_ahead.take_all()]
                 desk.offered = "\n\n".join(text for text in texts if text)
             desk.console.line()
 
@@ -117,7 +117,7 @@ class Repl:
         attention.begins()
         try:
             with quiet_terminal():
-                async with desk.meanwhile.reading(is_turn=is_turn):
+                async with desk.type_ahead.reading(is_turn=is_turn):
                     task = await desk.work.finished(work)
         finally:
             desk.screen.rest()
@@ -154,7 +154,7 @@ class Repl:
 
     def _take_leave(self) -> None:
         """Keep what was not sent; say how to come back, if there is anything to come back to."""
-        for text in (*self._desk.meanwhile.unsent(), self._desk.offered):
+        for text in (*self._desk.type_ahead.unsent(), self._desk.offered):
             self._desk.prompts.keep(text)
         try:
             conversation = self._desk.recorded()

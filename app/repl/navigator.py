@@ -29,7 +29,7 @@ async def navigate(desk: Desk, conversation: Conversation) -> tuple[str, Version
     """Return what to do (enter, summary or fork) at which entry; labels are given at once."""
     at, wanted = conversation.leaf, ""
     folded: set[Version] = set()
-    async with desk.meanwhile.paused():
+    async with desk.type_ahead.paused():
         while True:
             conversation = desk.conversation
             rows = list(outline(conversation))

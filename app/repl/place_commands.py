@@ -81,7 +81,7 @@ async def _chosen(desk: Desk, arguments: str) -> UUID | None:
         raise InvalidCommandError(_("/resume needs an ID here: `leftfold list` shows them."))
     from app.repl.picker import Picker  # noqa: PLC0415 - only at a terminal
 
-    async with desk.meanwhile.paused():
+    async with desk.type_ahead.paused():
         picker = Picker(
             factory.conversations, factory.settings.cwd, current=desk.open_conversation.id
         )
@@ -94,7 +94,7 @@ async def choose(desk: Desk, question: str, words: Sequence[str], default: str) 
     Everything else, also Ctrl+C and the end of the input, is the *default*. What was typed before
     the question is no answer to it.
     """
-    async with desk.meanwhile.paused():
+    async with desk.type_ahead.paused():
         throw_away_input(get_app_session().input)
         line = await ask_line(f"{question} ({', '.join(words)}) [{default}]: ", is_kept=True)
     answer = (line or "").strip().lower()

@@ -208,8 +208,7 @@ def _visible_path(path: str) -> str:
 
 def _file_lines(change: Change, cwd: Path) -> Iterator[Line]:
     """Yield which file it is, and which it really is where links lead somewhere else."""
-    path = "\n".join(visible_lines(change.path)).replace("\n", "␊")
-    yield Line(path, "bold")
+    yield Line(_visible_path(change.path), "bold")
     named = os.path.normpath(cwd / Path(os.path.expanduser(change.path)))  # noqa: PTH111
     target = _visible_path(str(change.target))
     if str(change.target) != named:

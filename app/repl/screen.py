@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from app.ports import Purpose
     from app.repl.bottom import Bottom
-    from app.repl.meanwhile import Waiting
+    from app.repl.type_ahead import Waiting
     from domain.events import TurnError
     from domain.messages import JsonObject, ToolUseBlock
     from domain.tool_use import ToolOutput
@@ -65,7 +65,7 @@ class RichScreen:
         self._under_way = UnderWay(console, clock)
         self._bottom = bottom
         if bottom is not None:
-            bottom.show(self._under_way.lines)
+            bottom.under_way = self._under_way.lines
         self._line_is_open = False  # plain mode: text is being written …
         self._line_ends = False  # … and what was written last ended a line
         self._last_named = ""  # plain mode: the call whose line was printed last

@@ -73,7 +73,7 @@ async def log(desk: Desk, arguments: str) -> None:
             shown = event.originator_version
         if not arguments or not desk.is_interactive:
             return
-        if await desk.meanwhile.pressed(_SECONDS_BETWEEN_LOOKS):
+        if await desk.type_ahead.pressed(_SECONDS_BETWEEN_LOOKS):
             return
 
 

@@ -1,4 +1,4 @@
-"""The slash commands: the table of them, and those that set something.
+"""The slash commands: the table of them, what Tab offers, and those that set something.
 
 Those that show are in `show_commands`, those that go somewhere else in `place_commands`.
 To add one, write its function and its row; the help, Tab and the docs' test follow the table.
@@ -7,6 +7,7 @@ To add one, write its function and its row; the help, Tab and the docs' test fol
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING
 
 from app.i18n import _
@@ -14,17 +15,23 @@ from app.repl.clipboard import copy
 from app.repl.command import Command
 from app.repl.place_commands import fork, label, new, resume, tree
 from app.repl.show_commands import log, show, show_context, stats
-from app.repl.tab import entries, levels, models, words
 from app.settings import OFFLINE_MODEL
 from app.suggestions import nearest
+from app.view.plain import one_line
 from domain.errors import InvalidCommandError
 from domain.projections.compaction import context_tokens
+from domain.projections.outline import outline
 from domain.thinking import THINKING_LEVELS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from app.repl.command import Choices
     from app.repl.desk import Desk
+    from domain.conversation import Conversation
 
 _LEAST_WIDTH_OF_HELP = 50
+_MOST_ENTRIES = 40
 
 
 async def run(desk: Desk, name: str, arguments: str) -> None:
@@ -37,12 +44,9 @@ async def run(desk: Desk, name: str, arguments: str) -> None:
 
         await shell.run(desk, arguments)
     else:
-        near = nearest(name, COMMANDS)
-        hint = (
-            _("Did you mean /{name}?").format(name=near)
-            if near is not None
-            else _("/help shows all commands.")
-        )
+        hint = _("/help shows all commands.")
+        if (near := nearest(name, COMMANDS)) is not None:
+            hint = _("Did you mean /{name}?").format(name=near)
         desk.say(_("There is no command /{name}. {hint}").format(name=name, hint=hint), "yellow")
 
 
@@ -133,6 +137,39 @@ async def _compact(desk: Desk, arguments: str) -> None:
         desk.say(said.format(keep=desk.agent().compactor.room.keep, tokens=tokens))
 
 
+# -- what Tab offers as an argument, each with a word about it ------------------------------------
+
+
+def _words(**meanings: str) -> Choices:
+    """Return what offers these words, each with what it means."""
+    return lambda _conversation: (
+        (word, meaning and _(meaning)) for word, meaning in meanings.items()
+    )
+
+
+_levels = _words(**dict.fromkeys(THINKING_LEVELS, ""))
+
+
+def _entries(conversation: Conversation | None) -> Iterator[tuple[str, str]]:
+    """Yield labels, then the newest prompts on the path by their versions."""
+    if conversation is None:
+        return
+    for version, name in conversation.labels.items():
+        if " " not in name:
+            yield name, _("entry {version}").format(version=version)
+    prompts = [row for row in outline(conversation) if row.kind == "user"]
+    for row in reversed(prompts[-_MOST_ENTRIES:]):
+        yield str(row.version), one_line(row.text, 60)
+
+
+def _models(_conversation: Conversation | None) -> Iterator[tuple[str, str]]:
+    """Yield the models of the price list, if it is loaded: nobody waits for it at a key."""
+    if getattr(sys.modules.get("genai_prices.data_snapshot"), "get_snapshot", None) is not None:
+        from infrastructure.model import prices  # noqa: PLC0415
+
+        yield from ((model, "") for model in prices.models())
+
+
 TABLE = (
     Command("help", "", "Show this.", _help),
     Command(
@@ -140,19 +177,19 @@ TABLE = (
         "[compact]",
         "Start a new conversation; compact: from a summary.",
         new,
-        words(compact="begin from a summary of this one"),
+        _words(compact="begin from a summary of this one"),
     ),
-    Command("fork", "[ENTRY]", "Go on in a copy of this one, up to an entry.", fork, entries),
-    Command("tree", "[ENTRY [summary]]", "Show all branches, or go to an entry.", tree, entries),
-    Command("label", "[@ENTRY] TEXT", "Label an entry, the last one for none.", label, entries),
+    Command("fork", "[ENTRY]", "Go on in a copy of this one, up to an entry.", fork, _entries),
+    Command("tree", "[ENTRY [summary]]", "Show all branches, or go to an entry.", tree, _entries),
+    Command("label", "[@ENTRY] TEXT", "Label an entry, the last one for none.", label, _entries),
     Command("compact", "[FOCUS]", "Summarise the past to make room; deletes nothing.", _compact),
     Command("stats", "", "Show tokens and cost.", stats),
     Command("name", "[TEXT]", "Name the conversation, or show its name.", _name),
-    Command("model", "[NAME]", "Ask another model, or show which one is asked.", _model, models),
-    Command("thinking", "[LEVEL]", "Change or show how hard the model thinks.", _thinking, levels),
+    Command("model", "[NAME]", "Ask another model, or show which one is asked.", _model, _models),
+    Command("thinking", "[LEVEL]", "Change or show how hard the model thinks.", _thinking, _levels),
     Command("resume", "[ID]", "Go on in another conversation.", resume),
     Command(
-        "show", "[ENTRY]", "Show all of an entry; the last tool output for none.", show, entries
+        "show", "[ENTRY]", "Show all of an entry; the last tool output for none.", show, _entries
     ),
     Command("copy", "[N]", "Copy the last answer, or its code block N.", copy),
     Command(
@@ -160,14 +197,14 @@ TABLE = (
         "[json]",
         "Show what the model gets: counts, or the request.",
         show_context,
-        words(json="the request itself"),
+        _words(json="the request itself"),
     ),
     Command(
         "log",
         "[follow]",
         "Show the last events of the log, and new ones.",
         log,
-        words(follow="new events as they come, until a key"),
+        _words(follow="new events as they come, until a key"),
     ),
     Command("quit", "", "Leave.", _quit),
 )

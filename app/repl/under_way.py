@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-    from app.repl.meanwhile import Waiting
+    from app.repl.type_ahead import Waiting
 
 SECONDS_A_FRAME = 0.1
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

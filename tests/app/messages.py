@@ -41,7 +41,7 @@ def _messages(node):
             ), f"a message is a literal: {ast.unparse(node)}"
         elif name == "Command" and len(node.args) > 3:
             given = node.args[2:3]
-        elif name == "words":
+        elif name == "_words":
             given = [each.value for each in node.keywords]
         elif name == "option":
             given = [each.value for each in node.keywords if each.arg == "help"]

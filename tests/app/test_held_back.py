@@ -66,7 +66,7 @@ def in_the_repl(at_hand, typed):
         open_conversation=at_hand,
         conversation=at_hand.conversation,
         say=said.append,
-        meanwhile=SimpleNamespace(paused=nullcontext),
+        type_ahead=SimpleNamespace(paused=nullcontext),
     )
     with create_pipe_input() as source, create_app_session(source, DummyOutput()):
         source.send_text(f"{typed}\r")

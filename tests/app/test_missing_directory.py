@@ -67,7 +67,7 @@ def at_the_start(gone, typed):
 
 def in_the_repl(gone, typed):
     said = []
-    desk = SimpleNamespace(say=said.append, meanwhile=SimpleNamespace(paused=nullcontext))
+    desk = SimpleNamespace(say=said.append, type_ahead=SimpleNamespace(paused=nullcontext))
     with create_pipe_input() as source, create_app_session(source, DummyOutput()):
         source.send_text(f"{typed}\r")
         return asyncio.run(choose_directory(desk, gone, "/here")), said[0]

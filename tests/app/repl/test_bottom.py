@@ -85,7 +85,7 @@ class Desk:
         self.console = Console(file=Terminal(self.terminal), force_terminal=True, width=80)
         self.prompts = TerminalPrompts(None, **options)
         self.bottom = Bottom(self.console, self.prompts.buffer, self.prompts.pastes, source=source)
-        self.bottom.show(lambda room: self.parts[-room:])
+        self.bottom.under_way = lambda room: self.parts[-room:]
         self.parts = []
 
     async def shows(self, *parts):
@@ -299,7 +299,7 @@ def test_where_nothing_can_be_typed_what_is_under_way_moves_all_the_same():
             console = Console(file=Terminal(terminal), force_terminal=True, width=80)
             bottom = Bottom(console, Buffer(), Pastes(), source=Silence())
             seen = iter(range(1000))
-            bottom.show(lambda _room: [Text(f"frame {next(seen)}")])
+            bottom.under_way = lambda _room: [Text(f"frame {next(seen)}")]
             async with bottom.reading(Typist()):
                 while "frame 3" not in terminal.shown():
                     await asyncio.sleep(0.01)
@@ -317,7 +317,7 @@ def test_what_cannot_be_drawn_is_told_once_and_the_work_goes_on():
                 raise broken
 
             async with place.bottom.reading(typist):
-                place.bottom.show(under_way)
+                place.bottom.under_way = under_way
                 while not typist.told:
                     await asyncio.sleep(0.01)
                 place.console.print("the work goes on")

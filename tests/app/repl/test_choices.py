@@ -15,7 +15,7 @@ from prompt_toolkit.output import DummyOutput
 from app.repl.place_commands import choose
 
 WORDS = ("send", "drop", "keep")
-DESK = SimpleNamespace(meanwhile=SimpleNamespace(paused=nullcontext))
+DESK = SimpleNamespace(type_ahead=SimpleNamespace(paused=nullcontext))
 
 
 def chosen(typed, *, before=""):

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from app.repl.meanwhile import Waiting
 from app.repl.screen import RichScreen
+from app.repl.type_ahead import Waiting
 from domain.events import TurnError
 from domain.messages import ToolUseBlock
 from infrastructure.model.offline_server import message_events

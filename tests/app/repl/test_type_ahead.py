@@ -8,7 +8,7 @@ from eventsourcing.persistence import OperationalError
 
 from app.application import Conversations
 from app.errors import NotRecordedError
-from app.repl.meanwhile import Meanwhile
+from app.repl.type_ahead import TypeAhead
 from tests.app.doubles import begin
 
 
@@ -57,8 +57,8 @@ class Desk:
 
 
 @contextmanager
-def reading(meanwhile, *, is_turn):
-    manager = meanwhile.reading(is_turn=is_turn)
+def reading(type_ahead, *, is_turn):
+    manager = type_ahead.reading(is_turn=is_turn)
     with asyncio.Runner() as runner:
         runner.run(manager.__aenter__())
         yield
@@ -79,33 +79,33 @@ def full(*_args, **_kwargs):
 
 @pytest.mark.parametrize(
     ("take", "nothing"),
-    [(Meanwhile.took_back, None), (Meanwhile.take_all, "")],
+    [(TypeAhead.took_back, None), (TypeAhead.take_all, "")],
     ids=["the last", "all"],
 )
 def test_what_cannot_be_taken_out_of_the_queue_is_not_handed_out(desk, monkeypatch, take, nothing):
     """Else the agent would say it, and the person once more."""
-    meanwhile = Meanwhile(desk)
-    with reading(meanwhile, is_turn=True):
-        meanwhile.entered("once")
+    type_ahead = TypeAhead(desk)
+    with reading(type_ahead, is_turn=True):
+        type_ahead.entered("once")
         with monkeypatch.context() as broken:
             broken.setattr(desk.conversations.recorder, "insert_events", full)
 
-            assert take(meanwhile) == nothing
+            assert take(type_ahead) == nothing
 
     assert desk.complaints == [NotRecordedError]
     assert list(desk.open_conversation.conversation.queue.values()) == ["once"]
 
 
 @pytest.mark.parametrize(
-    ("take", "taken"), [(Meanwhile.took_back, "two"), (Meanwhile.take_all, "one\n\ntwo")]
+    ("take", "taken"), [(TypeAhead.took_back, "two"), (TypeAhead.take_all, "one\n\ntwo")]
 )
 def test_what_was_handed_out_is_queued_no_more(desk, take, taken):
-    meanwhile = Meanwhile(desk)
-    with reading(meanwhile, is_turn=True):
-        meanwhile.entered("one")
-        meanwhile.entered("two")
+    type_ahead = TypeAhead(desk)
+    with reading(type_ahead, is_turn=True):
+        type_ahead.entered("one")
+        type_ahead.entered("two")
 
-        assert take(meanwhile) == taken
+        assert take(type_ahead) == taken
         if taken == "two":
             assert [text for text, _ in desk.waiting] == ["one"]  # on the screen
 
@@ -116,20 +116,20 @@ def test_what_was_handed_out_is_queued_no_more(desk, take, taken):
 
 @pytest.mark.parametrize("is_turn", [True, False])
 def test_what_is_shown_as_queued_is_in_the_log_whatever_is_at_work(desk, is_turn):
-    meanwhile = Meanwhile(desk)
-    with reading(meanwhile, is_turn=is_turn):
-        meanwhile.entered("a prompt")
-        meanwhile.entered("/compact")
+    type_ahead = TypeAhead(desk)
+    with reading(type_ahead, is_turn=is_turn):
+        type_ahead.entered("a prompt")
+        type_ahead.entered("/compact")
 
         assert [text for text, version in desk.waiting if version] == ["a prompt"]
         assert list(desk.open_conversation.conversation.queue.values()) == ["a prompt"]
 
 
 def test_what_the_log_cannot_take_is_not_queued_and_stands_in_the_line(desk, monkeypatch):
-    meanwhile = Meanwhile(desk)
-    with reading(meanwhile, is_turn=False):
+    type_ahead = TypeAhead(desk)
+    with reading(type_ahead, is_turn=False):
         monkeypatch.setattr(desk.conversations.recorder, "insert_events", full)
-        meanwhile.entered("a prompt")
+        type_ahead.entered("a prompt")
 
         assert (desk.waiting, desk.line.text) == ([], "a prompt")
     assert desk.complaints == [NotRecordedError]
@@ -140,42 +140,42 @@ COMMANDS = ["/compact", "  /model x", "!rm x", "!!ls", "q", " quit ", "/unknown"
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_waits_as_one_and_never_stands_among_prompts(desk, command):
-    meanwhile = Meanwhile(desk)
-    with reading(meanwhile, is_turn=True):
+    type_ahead = TypeAhead(desk)
+    with reading(type_ahead, is_turn=True):
         for text in ("one", command, "two"):
-            meanwhile.entered(text)
+            type_ahead.entered(text)
 
-        assert meanwhile.next_command() is None  # the prompt before it comes first
-        assert meanwhile.take_all() == "one\n\ntwo"
-        assert meanwhile.next_command() == command
-    assert meanwhile.next_command() is None
+        assert type_ahead.next_command() is None  # the prompt before it comes first
+        assert type_ahead.take_all() == "one\n\ntwo"
+        assert type_ahead.next_command() == command
+    assert type_ahead.next_command() is None
 
 
 def test_a_queued_prompt_moves_with_the_person_to_another_conversation(desk):
-    meanwhile, before = Meanwhile(desk), desk.open_conversation
-    with reading(meanwhile, is_turn=False):
-        meanwhile.entered("for the new one")
+    type_ahead, before = TypeAhead(desk), desk.open_conversation
+    with reading(type_ahead, is_turn=False):
+        type_ahead.entered("for the new one")
         desk.open_conversation = desk.conversations.start(begin())
-        meanwhile.move(before)
+        type_ahead.move(before)
 
         assert dict(before.conversation.queue) == {}
         assert list(desk.open_conversation.conversation.queue.values()) == ["for the new one"]
-        assert meanwhile.is_queued()
+        assert type_ahead.is_queued()
 
 
 def test_while_any_key_is_waited_for_none_stops_the_work(desk):
-    meanwhile = Meanwhile(desk)
+    type_ahead = TypeAhead(desk)
 
     async def waited():
-        waiting = asyncio.create_task(meanwhile.pressed(60))
+        waiting = asyncio.create_task(type_ahead.pressed(60))
         await asyncio.sleep(0)
-        meanwhile.stop()
-        meanwhile.interrupt()
-        meanwhile.pressed_key()
+        type_ahead.stop()
+        type_ahead.interrupt()
+        type_ahead.pressed_key()
         return await waiting
 
     assert asyncio.run(waited())
     assert desk.stopped == []
-    meanwhile.stop()
-    meanwhile.interrupt()
+    type_ahead.stop()
+    type_ahead.interrupt()
     assert desk.stopped == ["stop", "interrupt"]

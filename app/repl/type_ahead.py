@@ -34,7 +34,7 @@ class Waiting(NamedTuple):
     version: Version | None = None
 
 
-class Meanwhile:
+class TypeAhead:
     """Listens to the line of the *desk*, if it has one, while work goes on there."""
 
     def __init__(self, desk: Desk) -> None:
@@ -143,7 +143,7 @@ class Meanwhile:
             with suppress(Exception):  # it is said there, too, if that goes on
                 before.record(partial(Conversation.withdraw_prompt, target=version))
 
-    # -- the typist ----------------------------------------------------------------------------
+    # -- the keys ------------------------------------------------------------------------------
 
     def pressed_key(self) -> None:
         """A key was pressed, whichever."""
