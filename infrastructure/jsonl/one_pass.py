@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     Lines: TypeAlias = "Block | list[Line]"
     """Lines that follow one another."""
 
-_CHUNK: Final = 1 << 20
-_PART: Final = 1 << 16
+_CHUNK: Final = 1 << 18  # what a processor still has at hand when it sums it up
 _PROBE: Final = 1 << 12
 _HEAD: Final = len('{"v":,"topic":"","state":')
 _TAIL: Final = len(',"crc":"12345678"}')
@@ -169,13 +168,13 @@ def read(
     """
     course = _Course(is_middle=start > 0)
     position = start or _header_end(disk.read(fd, _PROBE, 0))
-    step = length = _CHUNK if lte is None else _PART
+    length = _CHUNK
     while position < size:
         data = disk.read(fd, min(length, size - position), position)
         end = len(data) if position + len(data) == size else data.rfind(b"\n") + 1
         if end:
             yield _block(decoder, data, end, position, course)
-            position, length = position + end, step
+            position, length = position + end, _CHUNK
         elif len(data) == length:
             length *= 2  # the line is longer than that
         else:

@@ -29,7 +29,6 @@ PIECES = st.sampled_from([150, 600, 3_000, 1 << 16])
 def pieces_of(monkeypatch, size):
     """Read so many bytes at once."""
     monkeypatch.setattr(one_pass, "_CHUNK", size)
-    monkeypatch.setattr(one_pass, "_PART", size)
 
 
 def told_both_ways(conversations, conversation_id, *, gt=None, lte=None):
