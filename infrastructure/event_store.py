@@ -87,7 +87,7 @@ class ConversationEvents(EventStore["UUID"]):
                 events += self._of_block(originator_id, block)
             else:
                 events += self.of_lines(originator_id, block)
-        low, high = gt or 0, MAX_VERSION if lte is None else lte
+        low, high = -1 if gt is None else gt, MAX_VERSION if lte is None else lte
         if events and low < events[0].originator_version and events[-1].originator_version <= high:
             return events
         return [event for event in events if low < event.originator_version <= high]

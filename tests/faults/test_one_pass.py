@@ -95,6 +95,11 @@ HURT = {
     "the end of a save says that it is its beginning": [
         *LINES[: IN_BATCH[-1]], LINES[IN_BATCH[-1]].replace(b'"batch":[2,', b'"batch":[1,'),
     ],
+    "the beginning of a save says that there is more of it": [
+        *LINES[: IN_BATCH[-1] - 1],
+        LINES[IN_BATCH[-1] - 1].replace(b'"batch":[1,2', b'"batch":[1,3'),
+        LINES[IN_BATCH[-1]],
+    ],
     "the end of a save does not say what it is of": [
         *LINES[: IN_BATCH[-1]], LINES[IN_BATCH[-1]].partition(b',"batch"')[0] + b"}\n",
     ],
@@ -129,6 +134,18 @@ def test_an_event_of_a_newer_version_is_not_taken_for_one_of_this(version):
 
     assert told == expected
     assert told[-1].is_newer
+
+
+@pytest.mark.parametrize("first", [0, 1, 7])
+def test_a_log_may_begin_with_any_version(first):
+    state = b'{"timestamp":"2026-01-02T03:04:05Z","name":"x"}'
+    lines = [encode(version, "Renamed", state) for version in range(first, first + 3)]
+    with hospital(WHOLE, HEAD + b"".join(lines)) as conversations:
+        for bounds in ({}, {"gt": 0}, {"gt": first}, {"lte": first + 1}):
+            told, expected = told_both_ways(conversations, WHOLE.id, **bounds)
+
+            assert told == expected
+        assert is_one_pass(conversations, WHOLE.id)
 
 
 def test_what_was_not_sealed_is_locked_where_logs_are_sealed(tmp_path):
