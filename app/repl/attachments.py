@@ -44,17 +44,17 @@ class Attachments:
         mentioned = dict.fromkeys(match[1] or match[2] for match in _MENTION.finditer(prompt))
         files = {path: _existing(path, directory) for path in mentioned}
         blocks: list[JsonObject] = []
-        said = self._unsaid[prompt] = []
+        notices = self._unsaid[prompt] = []
         for path in dict.fromkeys(filter(None, files.values())):
             added, problem = await _blocks(path, directory)
             blocks += added
             if problem:
-                said.append((_("not attached: {problem}").format(problem=problem), "yellow"))
+                notices.append((_("not attached: {problem}").format(problem=problem), "yellow"))
             else:
-                said.append((_("attached {path}").format(path=path), "dim"))
+                notices.append((_("attached {path}").format(path=path), "dim"))
         if missing := [f"@{path}" for path, file in files.items() if file is None]:
             names = one_line(", ".join(missing), _WIDTH_OF_NAMES)
-            said.append((_("no such file, sent as text: {names}").format(names=names), "yellow"))
+            notices.append((_("no such file, sent as text: {names}").format(names=names), "yellow"))
         return blocks
 
     def say_of(self, prompt: str) -> None:

@@ -53,9 +53,9 @@ async def copy(desk: Desk, arguments: str) -> None:
         desk.console.file.write(sequence(text, os.environ))
         desk.console.file.flush()
     if by_program:
-        said = _("Copied {name}: {size}.")
+        message = _("Copied {name}: {size}.")
     elif by_terminal:
-        said = _("Sent {name} to the terminal's clipboard, if it has one: {size}.")
+        message = _("Sent {name} to the terminal's clipboard, if it has one: {size}.")
     elif is_fancy(desk.console):
         raise InvalidCommandError(
             _(
@@ -67,7 +67,7 @@ async def copy(desk: Desk, arguments: str) -> None:
         raise InvalidCommandError(
             _("Not copied: there is neither a terminal that can, nor a program for it.")
         )
-    desk.say(said.format(name=name, size=size))
+    desk.say(message.format(name=name, size=size))
 
 
 def last_answer(conversation: Conversation) -> str:

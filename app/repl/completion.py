@@ -78,7 +78,7 @@ def _listed(folder: Path, name: str) -> Iterator[str]:
     """Yield the names in *folder* that begin with *name*; hidden ones if that begins with a dot."""
     try:
         with os.scandir(folder) as entries:
-            found = [
+            names = [
                 f"{entry.name}/" if entry.is_dir() else entry.name
                 for entry in islice(entries, 10_000)
                 if entry.name.casefold().startswith(name.casefold())
@@ -86,4 +86,4 @@ def _listed(folder: Path, name: str) -> Iterator[str]:
             ]
     except OSError:
         return
-    yield from sorted(found)
+    yield from sorted(names)

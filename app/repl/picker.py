@@ -42,11 +42,11 @@ class Picker:
     async def pick(self) -> UUID | None:
         """Return the conversation that was picked; None for none."""
         self._is_everywhere = not self._rows()
-        at, wanted, said = None, "", ""
+        at, wanted, notice = None, "", ""
         while True:
             listed = {row.id: row for row in self._rows()}
             chooser = Chooser(
-                (f"{said} · " if said else "") + self._title(),
+                (f"{notice} · " if notice else "") + self._title(),
                 [self._choice(row) for row in listed.values()],
                 actions=_ACTIONS,
                 hint=_(_HINT),
@@ -58,7 +58,7 @@ class Picker:
             if chosen is None or chosen.action == "enter":
                 return chosen.value if chosen else None
             at, wanted = chosen.value, chooser.wanted
-            said = await self._act(chosen.action, listed[at])
+            notice = await self._act(chosen.action, listed[at])
 
     def _rows(self) -> list[Row]:
         """Return what is listed: of this directory, without what was put away; or all."""

@@ -131,16 +131,16 @@ class Question:
             return
         self._has_explained = True
         self._console.line()
-        said = _("What was typed is no answer, and is not kept. These are answers:")
-        say(self._console, said, "yellow")
+        message = _("What was typed is no answer, and is not kept. These are answers:")
+        say(self._console, message, "yellow")
         self._print_choices()
 
     def answered(self, answer: str) -> None:
         """End the line of choices with the *answer*."""
-        said = _(_SAID[answer]) if answer in _SAID else visible(answer)
-        if self._cells_of_choices + cells(said) > self._console.width:
+        message = _(_SAID[answer]) if answer in _SAID else visible(answer)
+        if self._cells_of_choices + cells(message) > self._console.width:
             self._console.line()
-        say(self._console, said, "bold")
+        say(self._console, message, "bold")
 
     def _say_if_it_is_long(self) -> None:
         lines = len(self._head) + len(self._rest)

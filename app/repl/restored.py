@@ -50,9 +50,9 @@ def about(factory: AgentFactory, conversation: Conversation) -> Iterator[str]:
         yield _("Still queued, and said with your next prompt: {waiting}").format(waiting=waiting)
     yield from held_back.held_back(conversation)
     if not conversation.pending_events and (
-        found := damage.report(factory.conversations, conversation.id, most_bytes=damage.QUICK)
+        lost := damage.report(factory.conversations, conversation.id, most_bytes=damage.QUICK)
     ):
-        yield found.message
+        yield lost.message
     if without_call := len(orphans(conversation, conversation.leaf)):
         yield _("Tool results without their call, which the model does not get: {count}").format(
             count=without_call

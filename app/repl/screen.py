@@ -155,8 +155,8 @@ class RichScreen:
             message = one_line(error.message, _ERROR_WIDTH) if error else _("The turn failed.")
             self._say(message, "red")
             if error and error.request_id:
-                said = _("request id {request_id}").format(request_id=plain(error.request_id))
-                say(self._console, said, "dim")
+                request = _("request id {request_id}").format(request_id=plain(error.request_id))
+                say(self._console, request, "dim")
 
     def rest(self) -> None:
         """Nothing is under way any more, whatever happened: leave a clean line."""

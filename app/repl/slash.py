@@ -59,8 +59,8 @@ async def _help(desk: Desk, _arguments: str) -> None:
     usages["!COMMAND"] = _("Run a command; the model sees its output. !!: it does not.")
     width = max(map(len, usages))
     is_narrow = desk.console.width < width + _LEAST_WIDTH_OF_HELP
-    for usage, said in usages.items():
-        desk.say(f"{usage}\n  {said}" if is_narrow else f"{usage:{width}}  {said}")
+    for usage, meaning in usages.items():
+        desk.say(f"{usage}\n  {meaning}" if is_narrow else f"{usage:{width}}  {meaning}")
     desk.say(
         _(
             "\n@FILE in a prompt attaches a file. Enter sends, Alt+Enter begins a new "
@@ -129,12 +129,12 @@ async def _name(desk: Desk, arguments: str) -> None:
 async def _compact(desk: Desk, arguments: str) -> None:
     desk.require_recorded()
     if not await desk.agent().compactor.compact(reason="manual", focus=arguments):
-        said = _(
+        message = _(
             "There is nothing to compact yet: the last {keep:,} tokens or so are kept as they "
             "are, and the conversation has about {tokens:,}."
         )
         tokens = context_tokens(desk.conversation)
-        desk.say(said.format(keep=desk.agent().compactor.room.keep, tokens=tokens))
+        desk.say(message.format(keep=desk.agent().compactor.room.keep, tokens=tokens))
 
 
 # -- what Tab offers as an argument, each with a word about it ------------------------------------

@@ -58,14 +58,14 @@ class StatusLine:
     def __call__(self) -> FormattedText:
         """Return the line, as wide as the terminal has room for."""
         app = get_app()
-        said = parts(self._planned, None)
+        shown = parts(self._planned, None)
         if self._desk is not None:
             try:
                 conversation = self._desk.conversation
             except Exception:  # noqa: BLE001 - the store may be gone; this is not the place to say so
                 return FormattedText()
-            said = parts(conversation, self._facts_of(conversation, app.invalidate))
-        return FormattedText([("", shortened(said, app.output.get_size().columns - 1))])
+            shown = parts(conversation, self._facts_of(conversation, app.invalidate))
+        return FormattedText([("", shortened(shown, app.output.get_size().columns - 1))])
 
     def _facts_of(self, conversation: Conversation, redraw: Callable[[], None]) -> Facts | None:
         """Return the facts of this version if they are known; else find them out."""
@@ -93,28 +93,28 @@ class StatusLine:
 
 def parts(conversation: Conversation | Planned, facts: Facts | None) -> list[str]:
     """Return what there is to say, the most important first."""
-    said = [one_line(conversation.model or _("no model"), _LONGEST_NAME)]
+    shown = [one_line(conversation.model or _("no model"), _LONGEST_NAME)]
     if facts is not None:
-        said.append(
+        shown.append(
             _("{tokens}/{window} tokens ({share})").format(
                 tokens=_short(facts.tokens), window=_short(facts.window), share=_share(facts)
             )
         )
     if conversation.thinking_level not in (None, "off"):
-        said.append(_("thinking {level}").format(level=conversation.thinking_level))
+        shown.append(_("thinking {level}").format(level=conversation.thinking_level))
     if facts is not None and facts.cost:
-        said.append(f"${facts.cost:.4f}" if facts.cost < 1 else f"${facts.cost:.2f}")
+        shown.append(f"${facts.cost:.4f}" if facts.cost < 1 else f"${facts.cost:.2f}")
     if conversation.leaf is not None and (label := conversation.labels.get(conversation.leaf)):
-        said.append(f"[{one_line(label, _LONGEST_NAME)}]")
+        shown.append(f"[{one_line(label, _LONGEST_NAME)}]")
     if conversation.name:
-        said.append(one_line(conversation.name, _LONGEST_NAME))
-    return said
+        shown.append(one_line(conversation.name, _LONGEST_NAME))
+    return shown
 
 
-def shortened(said: list[str], width: int) -> str:
-    """Return as much of *said* as fits *width* cells, from the front."""
+def shortened(shown: list[str], width: int) -> str:
+    """Return as much of *shown* as fits *width* cells, from the front."""
     line = ""
-    for part in said:
+    for part in shown:
         longer = f"{line} · {part}" if line else part
         if get_cwidth(longer) > width:
             break

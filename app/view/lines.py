@@ -50,13 +50,13 @@ def _gist(event: Event) -> str:
         case Unrecognised(reason=reason):
             return f"({reason})"
         case MessageAppended():
-            said = event.content
+            content = event.content
             calls = [
                 f"{call['name']} {json.dumps(call['input'], ensure_ascii=False)}"
-                for call in said.tool_uses
+                for call in content.tool_uses
             ]
-            results = [f"→ {result_text(found.get('content'))}" for found in said.tool_results]
-            return f"{said.role}: " + " · ".join([said.text, *calls, *results]).strip(" ·")
+            results = [f"→ {result_text(result.get('content'))}" for result in content.tool_results]
+            return f"{content.role}: " + " · ".join([content.text, *calls, *results]).strip(" ·")
         case _:
             state = state_of(event)
             state.pop("timestamp", None)

@@ -51,18 +51,18 @@ def _object(used: Usage) -> dict[str, object]:
     }
 
 
-def text_of(found: dict[str, object], width: int | None = None) -> str:
+def text_of(figures: dict[str, object], width: int | None = None) -> str:
     """Return the statistics of one conversation for people: a table, if *width* has room for it."""
-    head = f"{found['id']}  {plain(str(found['name'] or ''))}".rstrip()
+    head = f"{figures['id']}  {plain(str(figures['name'] or ''))}".rstrip()
     lines = [
         head,
         _("  {events} events, {messages} messages on the path").format(
-            events=found["events"], messages=found["messages"]
+            events=figures["events"], messages=figures["messages"]
         ),
     ]
-    rows = [(_("total"), found["total"])]
+    rows = [(_("total"), figures["total"])]
     for group, title in (("models", ""), ("branches", _("branch ending at "))):
-        items = found[group]
+        items = figures[group]
         assert isinstance(items, dict)
         if group == "models" or len(items) > 1:
             rows += [(f"{title}{name}", used) for name, used in items.items()]

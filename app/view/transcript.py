@@ -165,8 +165,8 @@ def _gap(item: Item) -> str:
         case {"first": int(first), "unreadable": True}:
             return _("1 event that this version cannot read ({first})").format(first=first)
         case {"first": int(first), "last": int(last)}:
-            said = _("events lost here: {count} ({first}-{last})")
-            return said.format(count=last - first + 1, first=first, last=last)
+            message = _("events lost here: {count} ({first}-{last})")
+            return message.format(count=last - first + 1, first=first, last=last)
         case _:
             return plain(item.text)
 

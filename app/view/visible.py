@@ -35,7 +35,7 @@ def visible(line: str) -> str:
     line = _RUN.sub(_counted, line).replace("\t", _TAB)
     if line.isascii():
         return line
-    line = _UNSEEN_THOUGH_PRINTABLE.sub(lambda found: _code(found[0]), line)
+    line = _UNSEEN_THOUGH_PRINTABLE.sub(lambda match: _code(match[0]), line)
     if line.isprintable():
         return line
     return "".join(each if each.isprintable() else _code(each) for each in line)
@@ -70,8 +70,8 @@ def _marked_at_the_end(line: str) -> str:
     return line if len(blanks) > MOST_BLANKS else text + blanks.replace(" ", _TRAILING)
 
 
-def _counted(found: re.Match[str]) -> str:
-    return _("⟨{count:,} blanks⟩").format(count=len(found[0]))
+def _counted(match: re.Match[str]) -> str:
+    return _("⟨{count:,} blanks⟩").format(count=len(match[0]))
 
 
 def _code(character: str) -> str:

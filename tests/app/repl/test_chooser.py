@@ -2,9 +2,7 @@
 
 import asyncio
 import io
-import os
 import re
-import signal
 
 import pytest
 from prompt_toolkit.application import create_app_session
@@ -132,24 +130,19 @@ def test_a_list_leaves_nothing_behind_where_the_window_becomes_narrower():
     """The title of 50 cells has become three lines: the list is taken off from the first."""
     size, written = Size(24, 80), io.StringIO()
 
-    async def ask():
-        with create_pipe_input() as source:
-            output = Vt100_Output(written, lambda: size, enable_cpr=False)
-            with create_app_session(source, output):
-                asking = asyncio.ensure_future(Chooser("x" * 41, FRUIT, actions={}, hint="").ask())
-                while "green apple" not in written.getvalue():
-                    await asyncio.sleep(0)
-                return await narrow(asking, source)
-
-    async def narrow(asking, source):
+    async def narrow():
         nonlocal size
-        size, before = Size(24, 20), len(written.getvalue())
-        os.kill(os.getpid(), signal.SIGWINCH)
-        while "green apple" not in written.getvalue()[before:]:
-            await asyncio.sleep(0)
-        source.send_text("\x1b")
-        await asyncio.wait_for(asking, 10)
-        return written.getvalue()[before:].partition("\x1b[J")[0]
+        output = Vt100_Output(written, lambda: size, enable_cpr=False)
+        with create_pipe_input() as source, create_app_session(source, output):
+            chooser = Chooser("x" * 41, FRUIT, actions={}, hint="")
+            asking = asyncio.ensure_future(chooser.ask())
+            while "green apple" not in written.getvalue():
+                await asyncio.sleep(0)
+            size, before = Size(24, 20), len(written.getvalue())
+            chooser._app._on_resize()  # what SIGWINCH does, before anything else is drawn
+            source.send_text("\x1b")
+            await asyncio.wait_for(asking, 10)
+            return written.getvalue()[before:].partition("\x1b[J")[0]
 
-    ups = re.findall(r"\x1b\[(\d*)A", asyncio.run(ask()))
+    ups = re.findall(r"\x1b\[(\d*)A", asyncio.run(narrow()))
     assert sum(int(up or 1) for up in ups) == 1 + 2

@@ -43,15 +43,15 @@ def test_the_code_blocks_of_an_answer_are_as_they_were_said():
 
 
 def test_the_last_answer_is_the_last_one_with_words():
-    talk = b.conversation(b.user("go"))
-    assert clipboard.last_answer(talk) == ""
-    talk = b.conversation(
+    conversation = b.conversation(b.user("go"))
+    assert clipboard.last_answer(conversation) == ""
+    conversation = b.conversation(
         b.user("go"), b.assistant(b.text("One."), b.text("Two.")), b.user("on"),
         b.assistant(b.tool_use("t1")),
     )  # fmt: skip
-    assert clipboard.last_answer(talk) == "One.\n\nTwo."
-    talk = b.conversation(b.user("go"), b.assistant(b.text("ls\x1b[201~\rrm")))
-    assert clipboard.last_answer(talk) == "ls␛[201~␍rm"
+    assert clipboard.last_answer(conversation) == "One.\n\nTwo."
+    conversation = b.conversation(b.user("go"), b.assistant(b.text("ls\x1b[201~\rrm")))
+    assert clipboard.last_answer(conversation) == "ls␛[201~␍rm"
 
 
 def test_what_would_act_when_it_is_pasted_is_visible():

@@ -10,7 +10,7 @@ from tests.builders import assistant, conversation, moved, started, user
 @pytest.fixture
 def folds():
     """Two ways on from 3: 4 and 5; and 7 to 9, where the leaf is. 1 and 6 are no entries."""
-    talk = conversation(
+    tree = conversation(
         started(),
         user("root"),
         assistant("fork"),
@@ -21,7 +21,7 @@ def folds():
         assistant("right on"),
         user("right end"),
     )
-    return Folds(list(outline(talk)), set())
+    return Folds(list(outline(tree)), set())
 
 
 def shown(folds):
