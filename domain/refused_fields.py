@@ -7,10 +7,11 @@ its path (``tools.0.custom.strict``), in quotes, or in a sentence. Pure: words i
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from domain.text import nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
 
     from domain.messages import JsonObject
 
@@ -67,16 +68,6 @@ def refused_field(request: JsonObject, words: str) -> str | None:
     if "tools" in ours and _OF_TOOLS.search(words):
         return "tools"
     said = _SAID.search(words)
-    return said[1] if said and said[1] not in set(_names_in(request.get("messages"))) else None
-
-
-def _names_in(value: Any) -> Iterator[str]:
-    """Yield the keys of a JSON-like *value*, and the types of its blocks: names of content."""
-    if isinstance(value, list):
-        for item in value:
-            yield from _names_in(item)
-    elif isinstance(value, dict):
-        yield from value
-        yield str(value.get("type"))
-        for item in value.values():
-            yield from _names_in(item)
+    content = list(nodes(request.get("messages")))
+    names = {key for key, _ in content} | {str(node) for key, node in content if key == "type"}
+    return said[1] if said and said[1] not in names else None

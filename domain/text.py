@@ -6,9 +6,12 @@ import json
 import math
 import re
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MAX_NESTING = 320
 """How deep recorded JSON may nest: far below what stops the parsers, wherever they are called."""
@@ -66,6 +69,17 @@ def valid_json(value: Any, *, depth: int = MAX_NESTING) -> Any:
             return None
         case _:
             return value
+
+
+def nodes(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield a JSON-like *value* and all that is in it, each with its key, or "" in a list."""
+    yield key, value
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from nodes(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from nodes(inner)
 
 
 def decoded(raw: bytes | msgspec.Raw) -> Any:

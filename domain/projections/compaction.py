@@ -15,10 +15,10 @@ import msgspec
 
 from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
 from domain.projections.context import context, live_entries
-from domain.text import decoded, shortened
+from domain.text import decoded, nodes, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from domain.conversation import Conversation
     from domain.events import Version
@@ -43,7 +43,7 @@ def estimate(value: object) -> int:
     The bytes of an image or of a document are not text, however many they are.
     """
     encoded = msgspec.json.encode(value)
-    media = list(_media(value)) if b'"base64"' in encoded else []
+    media = _media(value) if b'"base64"' in encoded else []
     size = len(encoded) - sum(map(len, media))
     return -(-size // _BYTES_PER_TOKEN) + len(media) * _IMAGE_TOKENS
 
@@ -63,17 +63,11 @@ def entry_tokens(entry: Entry) -> int:
             return 0
 
 
-def _media(value: object) -> Iterator[str]:
-    """Yield the data of all images and documents in a JSON-like *value*."""
-    match value:
-        case {"type": "base64", "data": str(data)}:
-            yield data
-        case dict():
-            for inner in value.values():
-                yield from _media(inner)
-        case list():
-            for inner in value:
-                yield from _media(inner)
+def _media(value: object) -> list[str]:
+    """Return the data of all images and documents in a JSON-like *value*."""
+    found = (node for _, node in nodes(value) if isinstance(node, dict))
+    sources = (node.get("data") for node in found if node.get("type") == "base64")
+    return [data for data in sources if isinstance(data, str)]
 
 
 def context_tokens(conversation: Conversation) -> int:

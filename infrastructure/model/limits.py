@@ -10,6 +10,8 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from domain.text import nodes
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -201,7 +203,7 @@ def _number(written: str) -> int:
 
 def _texts(value: Any) -> Iterator[str]:
     """Yield every text of a JSON-like *value*, and its numbers with their keys."""
-    for key, inner in _leaves(value):
+    for key, inner in nodes(value):
         if isinstance(inner, str):
             yield inner
         elif key and isinstance(inner, int):
@@ -210,19 +212,6 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _number_at(value: Any, keys: tuple[str, ...]) -> int | None:
     """Return the number under the first of *keys* that is there, however deep it stands."""
-    leaves = dict(reversed(list(_leaves(value))))
-    numbers = (leaves.get(key) for key in keys)
+    named = dict(reversed(list(nodes(value))))
+    numbers = (named.get(key) for key in keys)
     return next((n for n in numbers if isinstance(n, int) and n >= _SMALLEST_WINDOW), None)
-
-
-def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield what stands in a JSON-like *value*, however deep, each with its key."""
-    match value:
-        case dict():
-            for name, inner in value.items():
-                yield from _leaves(inner, name)
-        case list():
-            for inner in value:
-                yield from _leaves(inner)
-        case _:
-            yield key, value

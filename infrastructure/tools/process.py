@@ -102,7 +102,7 @@ async def run_shell(command: str, *, seconds: float, context: ToolContext) -> En
             raise
         finally:
             child.close()
-    return Ended(capture.text(), child.status, timed_out, left_running)
+    return Ended(capture.text(), child.shell.returncode, timed_out, left_running)
 
 
 class _Child:
@@ -111,7 +111,7 @@ class _Child:
     def __init__(self, command: str, cwd: Path, feed: Callable[[bytes], None]) -> None:
         self._feed = feed
         self._loop = asyncio.get_running_loop()
-        self._popen = subprocess.Popen(  # noqa: S603 - running commands is what this is for
+        self.shell = subprocess.Popen(  # noqa: S603 - running commands is what this is for
             [shutil.which("bash") or "/bin/sh", b"-c", command.encode()],
             cwd=cwd,
             env=environment(),
@@ -121,20 +121,16 @@ class _Child:
             bufsize=0,
             start_new_session=True,
         )
-        assert self._popen.stdout is not None
-        self._pipe = self._popen.stdout
+        assert self.shell.stdout is not None
+        self._pipe = self.shell.stdout
         os.set_blocking(self._pipe.fileno(), False)
-        self._groups = {self._popen.pid}
+        self._groups = {self.shell.pid}
         self._is_open = True
         self._loop.add_reader(self._pipe, self._read)
 
-    @property
-    def status(self) -> int | None:
-        return self._popen.returncode
-
     async def ended(self, *, within: float) -> bool:
         """Wait for the shell alone, not for those who inherited its pipe."""
-        return await self._wait(lambda: self._popen.poll() is not None, within)
+        return await self._wait(lambda: self.shell.poll() is not None, within)
 
     async def stop(self) -> None:
         """End the session; a second cancellation only makes it quicker."""
@@ -165,8 +161,8 @@ class _Child:
         """
         if self._is_open:
             self._hand_over()
-            return 0 if self._is_gone() else self._popen.pid
-        return None if await self._wait(self._is_gone, _DRAIN) else self._popen.pid
+            return 0 if self._is_gone() else self.shell.pid
+        return None if await self._wait(self._is_gone, _DRAIN) else self.shell.pid
 
     def _hand_over(self) -> None:
         """Leave the pipe to a `cat` that ends when the last writer does."""
@@ -189,9 +185,8 @@ class _Child:
         """Let go of the pipe and, if need be, wait a moment for a killed shell."""
         self._stop_reading()
         self._pipe.close()
-        if self._popen.poll() is None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._popen.wait(_REAP)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.shell.wait(_REAP)
 
     async def _wait(self, is_true: Callable[[], bool], seconds: float) -> bool:
         """Ask until *is_true* or the time is over; polling needs no thread and no child watcher."""
@@ -222,14 +217,14 @@ class _Child:
             self._loop.remove_reader(self._pipe)
 
     def _signal(self, number: int) -> None:
-        self._groups |= _groups_of(self._popen.pid)
+        self._groups |= _groups_of(self.shell.pid)
         for group in self._groups:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, number)
 
     def _is_gone(self) -> bool:
         """Tell whether nobody is left in the groups we know. Asking also reaps the shell."""
-        return self._popen.poll() is not None and not any(map(_is_alive, self._groups))
+        return self.shell.poll() is not None and not any(map(_is_alive, self._groups))
 
 
 def _is_alive(group: int) -> bool:

@@ -72,6 +72,15 @@ def test_content_is_no_field(words):
     assert refused_field(REQUEST, words) is None
 
 
+def test_names_in_content_are_none_of_a_field_whatever_they_are():
+    call = {"type": "tool_use", "input": {"type": ["odd"], "colour": {"type": {"a": 1}}}}
+    request = {"messages": [{"role": "assistant", "content": [call]}]}
+
+    assert refused_field(request, "unknown field 'colour'") is None
+    assert refused_field(request, "unknown field 'tool_use'") is None
+    assert refused_field(request, "unknown field 'shape'") == "shape"
+
+
 @given(st.text() | st.from_regex(r"(unknown|extra) [a-z_.\[\]'\"]{0,30}"))
 def test_any_words_name_one_field_or_none(words):
     field = refused_field(REQUEST, words)
