@@ -117,10 +117,9 @@ def decode(data: bytes, path: object) -> Text:
 
 
 def _marked(data: bytes, bom: bytes, encoding: str, path: object) -> Text:
-    if encoding == "utf-8":
-        return Text(data[len(bom) :].decode(errors="surrogateescape"), bom=bom)
     try:
-        return Text(data[len(bom) :].decode(encoding), encoding, bom)
+        errors = "surrogateescape" if encoding == "utf-8" else "strict"
+        return Text(data[len(bom) :].decode(encoding, errors), encoding, bom)
     except UnicodeDecodeError as error:
         raise ToolError(
             f"{path} begins like {encoding}, but cannot be decoded as that ({error.reason} at "

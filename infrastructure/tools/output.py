@@ -43,10 +43,6 @@ class StoppedError(asyncio.CancelledError):
         self.output = output
 
 
-def ignore(_text: str) -> None:
-    """Do nothing with live output."""
-
-
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """The surroundings of one call.
@@ -63,7 +59,7 @@ class ToolContext:
     cwd: Path
     side_files: Path
     tool_use_id: str
-    on_output: Callable[[str], None] = ignore
+    on_output: Callable[[str], None] = lambda _text: None
     seen: Mapping[str, str] = field(default_factory=dict)
     state: object = None
 

@@ -12,8 +12,6 @@ from bisect import bisect_right
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from infrastructure.tools.frames import cells, without_covered
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -36,6 +34,14 @@ _MOVES = re.compile(r"[\r\x08\x1b]")
 _TOKEN = re.compile(r"([^\n\r\x08\x1b]+|\n|\r|\x08+|\x1b(?:\[([0-?]*)[ -/]*([@-~])|[ -/]*[0-~])?)")
 _SAME: Final = {"\x1b7": "\x1b[s", "\x1b8": "\x1b[u", "\x1bM": "\x1b[A"}
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[PX\]^_][^\x07\x1b]*\x1b?|[()*+ -/]*)?$")
+
+
+_NARROW: Final = r"[\u0020-\u007e\u2500-\u25fc\u2800-\u28ff]"
+"""Characters of one cell, as spinners are made of: letters, box drawing, blocks, braille."""
+_SPUN: Final = re.compile(rf"(?:{_NARROW}\x08)+({_NARROW}\x08)(?={_NARROW})")
+_RETURNS: Final = re.compile(r"\r\r+")
+_ERASURE: Final = re.compile(r"\x1b\[[012]?K")
+_CLEARING: Final = re.compile(r"[^\x1b\x08]*\x1b\[[02]?K")
 
 
 def shown(text: str) -> str:
@@ -74,7 +80,7 @@ class Terminal:
             text, self._held = text[:-1], "\r" + self._held
         if at_end and not _MOVES.search(text):
             return self._append(text) + self._settled()
-        self._play(without_covered(text))
+        self._play(_without_covered(text))
         return self._settled()
 
     def rest(self) -> str:
@@ -135,7 +141,7 @@ class Terminal:
 
     def _at(self) -> int:
         column = self._column
-        return cells(self._lines[self._row]) if column is None else column
+        return _cells(self._lines[self._row]) if column is None else column
 
     def _go(self, row: int, column: int) -> None:
         self._row = min(max(row, 0), self._top + _SCREEN - 1)
@@ -148,7 +154,7 @@ class Terminal:
             self._lines[self._row] = line + text
             return
         self._is_overwritten = True
-        end = column + cells(text)
+        end = column + _cells(text)
         before, after = _cut(line, column)[0], _cut(line, end)[1]
         self._lines[self._row] = f"{before}{text}{after}"
         self._column = end if after else None
@@ -212,8 +218,8 @@ def _cut(line: str, column: int) -> tuple[str, str]:
     """Return what stands before a column, filled up with blanks, and what stands after it."""
     if line.isascii():
         return line[:column].ljust(column), line[column:]
-    end = bisect_right(range(len(line) + 1), column, key=lambda index: cells(line[:index])) - 1
-    missing = column - cells(line[:end])
+    end = bisect_right(range(len(line) + 1), column, key=lambda index: _cells(line[:index])) - 1
+    missing = column - _cells(line[:end])
     if missing and end < len(line):  # through the middle of a wide one
         return f"{line[:end]} ", f" {line[end + 1 :]}"
     return line[:end] + " " * missing, line[end:]
@@ -221,3 +227,45 @@ def _cut(line: str, column: int) -> tuple[str, str]:
 
 def _number(parameter: str) -> int:
     return int(parameter[:5]) if parameter.isdecimal() else 0
+
+
+# -- frames that nobody sees any more --------------------------------------------------------------
+# Fifty megabytes of them are millions of frames, of which one is left. What is written over, or
+# erased, further on in the very same line is taken out before it is drawn: the rest gives the same.
+
+
+def _without_covered(text: str) -> str:
+    """Return *text*, the output of a program, without what it covers on the same line itself."""
+    text = text.replace("\x1b[1G", "\r").replace("\x1b[G", "\r")
+    if "\r" in text:
+        text = _RETURNS.sub("\r", text)
+        text = "\n".join(_uncovered(line) if "\r" in line else line for line in text.split("\n"))
+    if "\x08" in text and "\x1b" not in text:
+        text = _SPUN.sub(r"\1", text)
+    return text
+
+
+def _uncovered(line: str) -> str:
+    """Return a *line* that goes back without what later frames clear or, to the end, cover."""
+    first, *frames = line.split("\r")
+    last = next((n for n in reversed(range(len(frames))) if _CLEARING.match(frames[n])), 0)
+    if last and "\x1b" not in _ERASURE.sub("", "".join([first, *frames[:last]])):  # left no line
+        first, frames = "", frames[last:]
+    if any("\x1b" in frame or "\x08" in frame for frame in (first, *frames)):
+        return "\r".join([first, *frames])
+    kept = frames[-1:]
+    most = _cells(kept[0])
+    for frame in dict.fromkeys(reversed(frames[:-1])):
+        if 2 * len(frame) > most and ((width := _cells(frame)) > most or not most):
+            kept.append(frame)
+            most = width
+    return "\r".join([first, *reversed(kept)])
+
+
+def _cells(text: str) -> int:
+    """Return how many cells of a terminal *text* takes."""
+    if text.isascii():
+        return len(text)
+    from wcwidth import width  # noqa: PLC0415 - not on the way to the prompt
+
+    return width(text, control_codes="ignore")

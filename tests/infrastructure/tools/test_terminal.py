@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infrastructure.tools import frames
+from infrastructure.tools import terminal as module
 from infrastructure.tools.output import MAX_BYTES, Capture
 from infrastructure.tools.terminal import Terminal, shown
 
@@ -69,8 +69,8 @@ def test_the_frames_that_nobody_sees_are_not_drawn(frame, monkeypatch):
 
 
 def test_a_character_that_is_taken_for_narrow_is():
-    for character in filter(re.compile(frames._NARROW).fullmatch, map(chr, range(0x10000))):
-        assert frames.cells(character) == 1
+    for character in filter(re.compile(module._NARROW).fullmatch, map(chr, range(0x10000))):
+        assert module._cells(character) == 1
 
 
 @given(st.text())
