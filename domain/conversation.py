@@ -13,17 +13,15 @@ from domain.commands.branches import BranchCommands
 from domain.commands.calls import CallCommands
 from domain.commands.settings import SettingCommands
 from domain.commands.turns import TurnCommands
-from domain.events import MessageAppended
-from domain.seals import NO_KEY
+from domain.events import Entry, MessageAppended, Version
+from domain.seals import NO_KEY, Seals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
     from uuid import UUID
 
-    from domain.events import Entry, Version
     from domain.messages import JsonObject
-    from domain.seals import Seals
 
 
 class Conversation(TurnCommands, CallCommands, BranchCommands, SettingCommands):

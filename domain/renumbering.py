@@ -13,16 +13,13 @@ import msgspec
 from domain import events
 from domain.calls import OUTCOME_UNKNOWN
 from domain.conversation import Conversation
-from domain.events import Entry, MessageAppended
-from domain.seals import sealed
+from domain.events import Entry, Event, MessageAppended, Version
+from domain.seals import Seals, sealed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
     from uuid import UUID
-
-    from domain.events import Event, Version
-    from domain.seals import Seals
 
 Placed = TypeVar("Placed", bound="Event")
 

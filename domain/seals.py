@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
-from domain.events import Started
+from domain.events import ApprovalDecided, MessageAppended, PromptQueued, Started
 
 if TYPE_CHECKING:
-    from domain.events import ApprovalDecided, MessageAppended, PromptQueued
     from domain.snapshot import ConversationSnapshot
 
     Sealed = ApprovalDecided | MessageAppended | PromptQueued | Started | ConversationSnapshot

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from domain.events import MessageAppended
+from domain.events import MessageAppended, Version
 from domain.projections.context import live_entries
 from domain.projections.parts import NEVER_WITHHELD, THINKING
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from domain.conversation import Conversation
-    from domain.events import Version
     from domain.messages import Json, JsonObject
 
 _IMAGE = (

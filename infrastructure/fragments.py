@@ -11,14 +11,12 @@ import json
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from domain.events import TOPICS
+from domain.events import TOPICS, Version
 from domain.renumbering import Words
 from domain.text import decoded, valid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from domain.events import Version
 
 _SHORTEST_TEXT = 4
 _VERSION = re.compile(rb'"v"\s*:\s*(\d{1,10})\b')

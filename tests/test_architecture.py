@@ -89,7 +89,7 @@ OTHER_MEANINGS = {
     ("app/outputs.py", "fate"): "the same",
     ("app/recovery.py", "fate"): "the same",
     ("app/repl/under_way.py", "frame"): "of a spinner",
-    ("infrastructure/tools/frames.py", "frame"): "of a progress bar",
+    ("infrastructure/tools/terminal.py", "frame"): "of a progress bar",
     ("infrastructure/tools/images.py", "frame"): "of an animated image",
 }
 

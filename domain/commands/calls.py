@@ -8,15 +8,12 @@ from domain import events
 from domain.calls import DECISIONS, NEVER_STARTED, OUTCOME_UNKNOWN, Call, calls_of
 from domain.commands.trigger import Commands, raw_json
 from domain.errors import InvalidCommandError, UnknownCallError
-from domain.events import MessageAppended
-from domain.messages import ToolUseBlock, tool_result_message
+from domain.events import MessageAppended, Version
+from domain.messages import JsonObject, ToolUseBlock, tool_result_message
 from domain.seals import is_sealed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from domain.events import Version
-    from domain.messages import JsonObject
 
 
 class CallCommands(Commands):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from domain import events
 from domain.commands.trigger import Commands, raw_json
 from domain.errors import InvalidCommandError
-from domain.messages import user_message
+from domain.messages import JsonObject, user_message
 from domain.seals import is_sealed
 from domain.text import valid, valid_json
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from domain.events import Version
-    from domain.messages import JsonObject
 
 
 class TurnCommands(Commands):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from domain.events import Archived, MessageAppended, ModelChanged, Renamed, Started
+from domain.events import Archived, Event, MessageAppended, ModelChanged, Renamed, Started, Version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
     from uuid import UUID
-
-    from domain.events import Event, Version
 
 TITLE_LENGTH = 80
 

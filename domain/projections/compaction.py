@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
+from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended, Version
 from domain.projections.context import context, live_entries
 from domain.text import decoded, nodes, shortened
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from domain.conversation import Conversation
-    from domain.events import Version
     from domain.limits import Room
 
 _BYTES_PER_TOKEN = 4

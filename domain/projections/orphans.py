@@ -5,12 +5,11 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from domain.events import MessageAppended
+from domain.events import MessageAppended, Version
 from domain.projections.context import live_backwards
 
 if TYPE_CHECKING:
     from domain.conversation import Conversation
-    from domain.events import Version
 
 MOST_ENTRIES = 2_000
 """How many entries back it looks: a long conversation opens without waiting for this."""

@@ -13,9 +13,17 @@ import msgspec
 
 from domain import tree
 from domain.errors import UnknownEntryError
-from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
+from domain.events import (
+    BranchSummarized,
+    Compacted,
+    Entry,
+    MessageAppended,
+    NoteAppended,
+    SummaryRequests,
+    Version,
+)
 from domain.limits import Room
-from domain.messages import result_text, user_message
+from domain.messages import Json, result_text, user_message
 from domain.projections.compaction import Cut, cut_at, written_by_model
 from domain.projections.context import build_messages, live_unread, request_fields
 from domain.request import Request, form_of
@@ -25,8 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from domain.conversation import Conversation
-    from domain.events import SummaryRequests, Version
-    from domain.messages import Json
 
 _LONGEST_RESULT = 2_000
 _WORDS_AROUND = 700

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from domain.calls import calls_of
-from domain.events import BranchSummarized, Compacted, MessageAppended, NoteAppended
-from domain.messages import result_text
+from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended, Version
+from domain.messages import JsonObject, result_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from domain.conversation import Conversation
-    from domain.events import Entry, Version
-    from domain.messages import JsonObject
     from domain.tree import Gap
 
 Kind: TypeAlias = Literal[

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from domain.events import BranchSummarized, Compacted, MessageAppended
+from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, Version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from decimal import Decimal
 
     from domain.conversation import Conversation
-    from domain.events import Entry, Version
     from domain.messages import JsonObject
 
     Cost = Callable[[str | None, JsonObject], Decimal | None]

@@ -14,10 +14,15 @@ As with every name of the library, ``<APPLICATION NAME>_<NAME>`` comes first.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from eventsourcing.persistence import InfrastructureFactory
-from eventsourcing.utils import resolve_topic
+from eventsourcing.persistence import (
+    AggregateRecorder,
+    ApplicationRecorder,
+    InfrastructureFactory,
+    ProcessRecorder,
+)
+from eventsourcing.utils import Environment, EnvType, resolve_topic
 
 from infrastructure.errors import SettingsError
 from infrastructure.jsonl.recorders import (
@@ -28,14 +33,6 @@ from infrastructure.jsonl.recorders import (
 )
 from infrastructure.jsonl.snapshots import JSONLSnapshotRecorder
 from infrastructure.jsonl.store import SNAPSHOTS, Store
-
-if TYPE_CHECKING:
-    from eventsourcing.persistence import (
-        AggregateRecorder,
-        ApplicationRecorder,
-        ProcessRecorder,
-    )
-    from eventsourcing.utils import Environment, EnvType
 
 Recorder = TypeVar("Recorder")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from infrastructure.errors import InvalidEventError, LogExistsError, LogMissingError, WriteError
 from infrastructure.jsonl import disk, locks
-from infrastructure.jsonl.store import SNAPSHOTS, SUFFIX, TRASH, as_uuid
+from infrastructure.jsonl.store import SNAPSHOTS, SUFFIX, TRASH, Store, as_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from eventsourcing.persistence import StoredEvent
-
-    from infrastructure.jsonl.store import Store
 
 
 def fork(

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from infrastructure.errors import WriteError
 from infrastructure.jsonl import disk, locks
 from infrastructure.jsonl.line import encode_header
-from infrastructure.jsonl.log_reader import identity_of
+from infrastructure.jsonl.log_reader import Identity, identity_of
 
 if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
-
-    from infrastructure.jsonl.log_reader import Identity
 
 
 class Copied(NamedTuple):

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
-from eventsourcing.persistence import IntegrityError
+from eventsourcing.persistence import IntegrityError, Tracking
 
 from infrastructure.errors import ReadError, WriteError
 from infrastructure.jsonl import disk, locks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from eventsourcing.persistence import Tracking
 
     from infrastructure.jsonl.store import Store
 

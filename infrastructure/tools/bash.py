@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
 
-from domain.tool_use import ToolOutput
+from domain.tool_use import Plan, ToolOutput
 from infrastructure.errors import ToolError
-from infrastructure.tools.process import KILLED, run_shell
+from infrastructure.tools.process import KILLED, Ended, run_shell
 from infrastructure.tools.tool import Arguments, Tool
 
 if TYPE_CHECKING:
-    from domain.tool_use import Plan
     from infrastructure.tools.output import ToolContext
-    from infrastructure.tools.process import Ended
 
 _SIGNALS: Final = {number.value: number.name for number in signal.Signals}
 _SHELL_ADDS_TO_SIGNALS: Final = 128

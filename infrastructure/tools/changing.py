@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from pydantic import Field
 
@@ -15,12 +15,9 @@ from domain.tool_use import Change, Plan, ToolOutput
 from infrastructure.errors import ToolError
 from infrastructure.tools.encodings import BOMS, decode
 from infrastructure.tools.files import CHANGING, FileState
-from infrastructure.tools.output import capped, size
+from infrastructure.tools.output import ToolContext, capped, size
 from infrastructure.tools.replacing import replace
 from infrastructure.tools.tool import FileArguments, FileCall, Tool
-
-if TYPE_CHECKING:
-    from infrastructure.tools.output import ToolContext
 
 _CHANGED: Final = "{path} has changed since this was planned; nothing was written. Read it again."
 _CHANGED_SINCE: Final = (

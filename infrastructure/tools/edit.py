@@ -15,16 +15,14 @@ from pydantic import Field, model_validator
 from domain.text import valid_json
 from infrastructure.errors import ToolError
 from infrastructure.tools.changing import ChangingTool, Edition
-from infrastructure.tools.encodings import decode, lines_of
-from infrastructure.tools.files import missing
+from infrastructure.tools.encodings import Text, decode, lines_of
+from infrastructure.tools.files import FileState, missing
 from infrastructure.tools.matching import Match, NoMatchError, match
 from infrastructure.tools.tool import Arguments, FileArguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from infrastructure.tools.encodings import Text
-    from infrastructure.tools.files import FileState
     from infrastructure.tools.output import ToolContext
 
 _BOM: Final = "\ufeff"

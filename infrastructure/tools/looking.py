@@ -21,7 +21,7 @@ from infrastructure.errors import ToolError
 from infrastructure.seals import KEY_NAME, is_key
 from infrastructure.tools import searching
 from infrastructure.tools.files import missing, open_regular, resolve
-from infrastructure.tools.output import capped
+from infrastructure.tools.output import ToolContext, capped
 from infrastructure.tools.process import environment
 from infrastructure.tools.tool import Arguments, Tool
 from infrastructure.tools.walking import Found, glob, walk
@@ -29,8 +29,6 @@ from infrastructure.tools.walking import Found, glob, walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from infrastructure.tools.output import ToolContext
 
 SECONDS: Final = 20.0
 """How long a walk over files, and a search of their text, may take."""

@@ -15,14 +15,12 @@ from infrastructure.errors import ToolError
 from infrastructure.tools import images
 from infrastructure.tools.encodings import decode, lines_of
 from infrastructure.tools.files import LARGEST, digest, open_regular, resolve
-from infrastructure.tools.output import MAX_BYTES, MAX_LINES, size
+from infrastructure.tools.output import MAX_BYTES, MAX_LINES, ToolContext, size
 from infrastructure.tools.tool import FileArguments, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
-
-    from infrastructure.tools.output import ToolContext
 
 _SNIFFED: Final = 8 * 1024
 _PIECE: Final = 1024 * 1024
