@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from domain.text import nodes
 
 if TYPE_CHECKING:
-
     from domain.messages import JsonObject
 
 _NO_FIELDS = frozenset({"messages", "model", "max_tokens"})
