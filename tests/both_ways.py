@@ -13,7 +13,7 @@ from domain.projections.message_builder import MessageBuilder
 class Decoding(MessageBuilder):
     """Passes on no message as it stands in the log."""
 
-    def _pass_on(self, _entry):
+    def _pass_on(self, _entry, _message):
         return False
 
 

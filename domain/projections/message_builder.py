@@ -15,7 +15,7 @@ from domain.block_shapes import is_name
 from domain.calls import calls_of
 from domain.projections.media import Media, Plan
 from domain.projections.parts import THINKING, Parts, call_block, text_block
-from domain.projections.plain import Answer, Result, UserMessage, inside
+from domain.projections.plain import Answer, Result, as_message, inside
 from domain.unread import MESSAGES, Unread
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from domain.events import Entry, MessageAppended, Version
     from domain.messages import JsonObject
     from domain.projections.parts import Part
+    from domain.projections.plain import PlainMessage
 
 LOST = "(A message is missing here: this part of the conversation was lost.)"
 CONTINUE = "(Continue.)"
@@ -31,11 +32,11 @@ _encode = msgspec.json.encode
 
 
 class _Asked(NamedTuple):
-    """A call of the newest answer: its id in the log, why it cannot run, its id in the request."""
+    """A call of the newest answer: its id in the log, its id in the request, why it cannot run."""
 
     id: str | None
-    fault: str | None
     sent_as: str
+    fault: str | None = None
 
 
 class MessageBuilder:
@@ -67,8 +68,10 @@ class MessageBuilder:
 
     def add(self, entry: Entry | Unread) -> None:
         """Add what *entry*, the next one of the path, says."""
-        if isinstance(entry, MESSAGES) and self._pass_on(entry):
-            return
+        if isinstance(entry, MESSAGES):
+            message = self._parts.plain(entry)
+            if message is not None and self._pass_on(entry, message):
+                return
         for part in self._parts.of(entry.read() if isinstance(entry, Unread) else entry):
             self._add(part)
 
@@ -80,39 +83,35 @@ class MessageBuilder:
         content = [self._answer(asked) for asked in self._calls] + self._said
         if question or not content:
             content += map(_encode, text_block(question or otherwise))
-        return b'{"role":"user","content":[%b]}' % b",".join(content)
+        return as_message(content)
 
     # -- as it stands in the log ---------------------------------------------------------------
 
-    def _pass_on(self, entry: MessageAppended | Unread) -> bool:
-        """Add the message of *entry* just as it is; False if it has to be changed."""
-        match self._parts.plain(entry):
-            case UserMessage(content=[Result(tool_use_id=call_id)]):
-                return self._pass_on_result(call_id, inside(entry.message))
-            case UserMessage():
-                self._said.append(inside(entry.message))
-                return True
-            case Answer() as answer:
-                return self._pass_on_answer(entry, answer)
-            case _:
-                return False
+    def _pass_on(self, entry: MessageAppended | Unread, message: PlainMessage) -> bool:
+        """Add the plain *message* of *entry* just as it is; False if it has to be changed here."""
+        if isinstance(message, Answer):
+            return self._pass_on_answer(entry, message)
+        first = message.content[0]
+        if isinstance(first, Result):
+            return self._pass_on_result(first.tool_use_id, inside(entry.message))
+        self._said.append(inside(entry.message))
+        return True
 
     def _pass_on_result(self, call_id: str, result: bytes) -> bool:
-        asked = self._asked(call_id)
-        if asked is None:
-            return True  # it answers no call: no request has it
-        if asked.sent_as != call_id:
-            return False
-        self._results.setdefault(call_id, result)
-        return True
+        for asked in self._calls:
+            if asked.id == call_id:
+                if asked.sent_as != call_id:
+                    return False
+                self._results.setdefault(call_id, result)
+        return True  # if it answers no call, no request has it
 
     def _pass_on_answer(self, entry: MessageAppended | Unread, answer: Answer) -> bool:
         ids = answer.call_ids
         if len(set(ids)) < len(ids) or not self._used_ids.isdisjoint(ids):
             return False
-        self._used_ids.update(ids)
         self._end_user_message()
-        self._begin_answer(entry.originator_version, [_Asked(each, None, each) for each in ids])
+        self._used_ids.update(ids)
+        self._begin_answer(entry.originator_version, [_Asked(each, each) for each in ids])
         self._thinks_first = answer.thinks_first
         self.messages.append(entry.message)
         return True
@@ -129,14 +128,16 @@ class MessageBuilder:
         for raw in part.blocks:
             if raw.get("type") != "tool_result":
                 self._said.append(_encode(raw))
-            elif asked := self._asked(raw["tool_use_id"]):
+                continue
+            asked = next((each for each in self._calls if each.id == raw["tool_use_id"]), None)
+            if asked is not None:
                 is_error = raw.get("is_error") is True
                 result = _result(asked.sent_as, raw["content"], is_error=is_error)
                 self._results.setdefault(raw["tool_use_id"], result)
 
     def _add_answer(self, part: Part) -> None:
         calls = [
-            _Asked(call.id, call.fault, self._unique_id(call.raw.get("id")))
+            _Asked(call.id, self._unique_id(call.raw.get("id")), call.fault)
             for call in calls_of(part.blocks)
         ]
         self._begin_answer(part.version, calls)
@@ -167,14 +168,10 @@ class MessageBuilder:
 
     def _end_user_message(self, *, otherwise: str = CONTINUE) -> None:
         self.messages.append(self.last_message(otherwise=otherwise))
-        for call_id, fault, _ in self._calls:
+        for call_id, _, fault in self._calls:
             if call_id is not None and fault is None and call_id not in self._results:
                 self.presumed.append((call_id, self._asked_at, self._outcome_of(call_id)))
         self._calls, self._said = [], []
-
-    def _asked(self, call_id: str) -> _Asked | None:
-        """Return the call of the newest answer that a result names, if there is one."""
-        return next((asked for asked in self._calls if asked.id == call_id), None)
 
     def _answer(self, asked: _Asked) -> bytes:
         result = self._results.get(asked.id) if asked.id is not None else None

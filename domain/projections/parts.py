@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from domain.block_shapes import in_shape, is_name, misshapen, of_call
 from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
 from domain.projections.plain import Answer, plain
-from domain.unread import MESSAGES, Unread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from domain.messages import JsonObject
     from domain.projections.media import Media
     from domain.projections.plain import PlainMessage
+    from domain.unread import Unread
 
 INTERRUPTED = "(Your previous answer was interrupted before it was finished.)"
 NO_OUTPUT = "(no output)"
@@ -51,17 +51,14 @@ class Parts:
             if model == (conversation.model or "") and kind not in NEVER_WITHHELD:
                 self._withheld.setdefault(version, []).append(kind)
 
-    def plain(self, entry: Entry | Unread) -> PlainMessage | None:
+    def plain(self, entry: MessageAppended | Unread) -> PlainMessage | None:
         """Return the structure of what *entry* says if it is sent as it stands in the log."""
-        if not isinstance(entry, MESSAGES) or entry.stop_reason in _CUT_SHORT:
-            return None
-        if entry.originator_version in self._withheld:
+        if entry.stop_reason in _CUT_SHORT or entry.originator_version in self._withheld:
             return None
         message = plain(entry.message)
-        if isinstance(message, Answer) and (
-            self._follows_loss(entry) or (message.thinks and not self._is_of_model(entry))
-        ):
-            return None
+        if isinstance(message, Answer):
+            is_sent = self._is_of_model(entry) or not message.thinks
+            return message if is_sent and not self._follows_loss(entry) else None
         return message
 
     def of(self, entry: Entry) -> list[Part]:

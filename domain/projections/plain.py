@@ -10,12 +10,15 @@ range or a byte that is no UTF-8 are never passed on, whoever wrote them and wha
 from __future__ import annotations
 
 import re
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from domain.block_shapes import is_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _BEFORE_BLOCKS = len(b'{"role":"user","content":[')
 _SAYS = re.compile(rb'"[!#-\[\]-~\xc3-\xe0\xe4-\xf4]').match
@@ -23,8 +26,8 @@ _SAYS = re.compile(rb'"[!#-\[\]-~\xc3-\xe0\xe4-\xf4]').match
 _LIST = re.compile(rb"\[").match
 _STRING = re.compile(rb'"').match
 _SIGNED = re.compile(rb'"[^"]').match
-_ATOM = re.compile(rb'["tfn]').match
-"""Strings, true, false and null: there is one way to write them, but for what strings hold."""
+_ATOM = re.compile(rb'["tfn]|(?:0|-?[1-9][0-9]{0,14})\Z').match
+"""What there is one way to write, but for what strings hold: also true, false, null, integers."""
 
 
 class Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
@@ -32,10 +35,9 @@ class Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=
 
     text: Raw
 
-    @property
     def is_plain(self) -> bool:
         """Whether it says something."""
-        return _says(self.text)
+        return _SAYS(self.text) is not None or _says(self.text)
 
 
 class Result(Struct, tag_field="type", tag="tool_result", forbid_unknown_fields=True, gc=False):
@@ -45,7 +47,6 @@ class Result(Struct, tag_field="type", tag="tool_result", forbid_unknown_fields=
     content: Raw
     is_error: bool | UnsetType = UNSET
 
-    @property
     def is_plain(self) -> bool:
         """Whether it says something; that it is no error goes without saying."""
         if self.is_error is False:
@@ -60,11 +61,12 @@ class Call(Struct, tag_field="type", tag="tool_use", forbid_unknown_fields=True,
     name: str
     input: dict[str, Raw]
 
-    @property
     def is_plain(self) -> bool:
         """Whether it is well named, and its input as we write it."""
-        is_named = is_name(self.id) and is_name(self.name)
-        return is_named and all(map(_is_ours, self.input.values()))
+        if not is_name(self.id) or not is_name(self.name):
+            return False
+        values = self.input.values()
+        return all(map(_ATOM, values)) or all(map(_is_ours, values))
 
 
 class Thinking(Struct, tag_field="type", tag="thinking", forbid_unknown_fields=True, gc=False):
@@ -73,7 +75,6 @@ class Thinking(Struct, tag_field="type", tag="thinking", forbid_unknown_fields=T
     thinking: Raw
     signature: Raw
 
-    @property
     def is_plain(self) -> bool:
         """Whether both are texts, and it is signed."""
         return _STRING(self.thinking) is not None and _SIGNED(self.signature) is not None
@@ -84,12 +85,12 @@ class UserMessage(Struct, tag_field="role", tag="user", forbid_unknown_fields=Tr
 
     content: list[Text | Result]
 
-    @property
     def is_plain(self) -> bool:
-        """Whether it can be passed on as it is."""
+        """Whether it can be passed on."""
         content = self.content
-        is_kind = len(content) == 1 or all(isinstance(block, Text) for block in content)
-        return is_kind and bool(content) and all(block.is_plain for block in content)
+        if len(content) == 1:
+            return content[0].is_plain()
+        return bool(content) and all(type(each) is Text and each.is_plain() for each in content)
 
 
 class Answer(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
@@ -97,13 +98,12 @@ class Answer(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=Tr
 
     content: list[Text | Call | Thinking]
 
-    @property
     def is_plain(self) -> bool:
-        """Whether it can be passed on as it is. The API takes none that ends in thinking."""
-        content = self.content
-        if not content or isinstance(content[-1], Thinking):
-            return False
-        return all(block.is_plain for block in content)
+        """Whether it can be passed on: the API takes none of nothing, or that ends in thinking."""
+        for block in self.content:
+            if not block.is_plain():
+                return False
+        return bool(self.content) and type(self.content[-1]) is not Thinking
 
     @property
     def thinks(self) -> bool:
@@ -125,7 +125,7 @@ PlainMessage: TypeAlias = UserMessage | Answer
 
 _decode = msgspec.json.Decoder(UserMessage | Answer).decode
 _decode_texts = msgspec.json.Decoder(list[Text]).decode
-_encode = msgspec.json.encode
+_encode = msgspec.json.Encoder().encode
 
 
 def plain(message: Raw) -> PlainMessage | None:
@@ -134,19 +134,26 @@ def plain(message: Raw) -> PlainMessage | None:
         body = bytes(message)
         body.decode()  # what is left raw was not checked for this
         found = _decode(body)
-        return found if found.is_plain and _encode(found) == body else None
+        return found if _encode(found) == body and found.is_plain() else None
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
 
 
 def inside(message: Raw) -> bytes:
     """Return the blocks of a plain *message* of the user, without what is around them."""
-    return memoryview(message)[_BEFORE_BLOCKS:-2]  # type: ignore[return-value] # joined, as bytes
+    return memoryview(message)[_BEFORE_BLOCKS:-2]  # type: ignore[return-value] # for `as_message`
+
+
+def as_message(blocks: Sequence[bytes]) -> bytes:
+    """Return the message in which the user says *blocks*."""
+    if len(blocks) == 1 and isinstance(blocks[0], memoryview):
+        return cast("Raw", blocks[0].obj)  # it stands in the log as it is
+    return b'{"role":"user","content":[%b]}' % b",".join(blocks)
 
 
 def _says(raw: Raw) -> bool:
     """Whether *raw* is a text that is not blank; most show that in their first byte."""
-    if _SAYS(raw):
+    if _SAYS(raw) is not None:
         return True
     text = msgspec.json.decode(raw)
     return isinstance(text, str) and text.strip() != ""
@@ -155,8 +162,9 @@ def _says(raw: Raw) -> bool:
 def _are_texts(raw: Raw) -> bool:
     """Whether *raw* is a list of texts, each of which says something, as we write it."""
     texts = _decode_texts(raw)
-    is_plain = bool(texts) and all(text.is_plain for text in texts)
-    return is_plain and _encode(texts) == bytes(raw)
+    if not texts or _encode(texts) != bytes(raw):
+        return False
+    return all(text.is_plain() for text in texts)
 
 
 def _is_ours(raw: Raw) -> bool:

@@ -106,7 +106,8 @@ class Requests:
         self._hashed += len(new)
         self._hash.update(b",".join([*new, b""]))
         now = self._hash.copy()
-        now.update(in_form(self._form, builder.last_message()) + ends.after)
+        now.update(in_form(self._form, builder.last_message()))
+        now.update(ends.after)
         return f"{self._form}:{now.hexdigest()}"
 
     def _ends_now(self) -> BodyEnds:

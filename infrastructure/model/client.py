@@ -57,6 +57,7 @@ class AnthropicModel:
         self._max_retries = max_retries
         self._idle_limit = idle_limit
         self._client: AsyncAnthropic | None = None
+        self._modules: tuple[Any, Any, Any] | None = None
 
     async def stream(self, request: Request) -> AsyncIterator[dict[str, Any]]:
         """Send *request*, byte for byte as it is, and yield the raw stream events of the answer.
@@ -69,12 +70,13 @@ class AnthropicModel:
         Raises:
             ModelError: there is no answer, or it broke off.
         """
-        # A second of start-up, in a thread: Ctrl+C must work meanwhile.
-        modules = await asyncio.to_thread(_slow_imports)
+        if self._modules is None:
+            # A second of start-up, in a thread: Ctrl+C must work meanwhile.
+            self._modules = await asyncio.to_thread(_slow_imports)
         for attempt in range(1, self._max_retries + 2):
             patience = Patience(self._idle_limit)
             try:
-                async for event in self._answer(request, patience, *modules):
+                async for event in self._answer(request, patience, *self._modules):
                     yield event
             except ModelError as problem:
                 pause = None if patience.has_content else pause_after(problem, attempt)
