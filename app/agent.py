@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from app.i18n import _
 from app.refusals import Refusals
-from app.turn_limits import DEFAULT_LIMITS, Spending
+from app.turn_limits import DEFAULT_LIMITS, Spending, TurnLimits
 from domain.answer import Answer
-from domain.events import TurnError
+from domain.events import TurnError, Version
 from domain.projections.context import PROJECTION
 from domain.projections.requests import Requests
 from domain.projections.usage import added, total
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from app.open_conversation import OpenConversation
     from app.ports import Model, Screen
     from app.tool_calls import ToolCalls
-    from app.turn_limits import TurnLimits
     from domain.conversation import Conversation
-    from domain.events import Version
     from domain.messages import JsonObject
 
 MAX_CUT_OFF_ANSWERS = 2

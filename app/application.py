@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
-from eventsourcing.application import AggregateNotFoundError, Application
-from eventsourcing.persistence import PersistenceError
+from eventsourcing.application import AggregateNotFoundError, Application, Repository
+from eventsourcing.persistence import EventStore, Mapper, PersistenceError, Recording
 
 from app.errors import (
     LockedConversationError,
@@ -24,7 +24,7 @@ from app.errors import (
 from app.open_conversation import OpenConversation, require_known
 from domain.conversation import Conversation
 from domain.errors import UnknownEntryError
-from domain.events import Forked
+from domain.events import Event, Forked, Version
 from domain.projections.catalogue import CATALOGUED
 from infrastructure.event_store import ConversationEvents, ReplayedEvents, Snapshots
 from infrastructure.jsonl import life_cycle
@@ -36,11 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from eventsourcing.application import Repository
-    from eventsourcing.persistence import EventStore, Mapper, Recording
     from eventsourcing.utils import EnvType
 
-    from domain.events import Event, Version
     from infrastructure.jsonl.store import Store
 
 _PAGE = 500

@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.i18n import _
-from app.ports import UNASKED, Approval
+from app.ports import UNASKED, Approval, Proposal
 
 if TYPE_CHECKING:
-    from app.ports import Proposal
     from domain.messages import ToolUseBlock
 
 NOBODY = (

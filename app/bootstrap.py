@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eventsourcing.persistence import PersistenceError
+from eventsourcing.persistence import Mapper, PersistenceError
 
 from app import PROGRAM, VERSION, instructions
 from app.application import Conversations
-from app.open_conversation import require_known
-from app.settings import OFFLINE_MODEL
+from app.open_conversation import OpenConversation, require_known
+from app.settings import OFFLINE_MODEL, Settings
 from domain.conversation import Conversation
 from infrastructure.errors import SettingsError
 from infrastructure.jsonl.locks import Lease
@@ -30,13 +30,9 @@ if TYPE_CHECKING:
     from decimal import Decimal
     from uuid import UUID
 
-    from eventsourcing.persistence import Mapper
-
     from app.agent import Agent
     from app.compactor import Compactor
-    from app.open_conversation import OpenConversation
     from app.ports import Approver, Model, Screen
-    from app.settings import Settings
     from domain.messages import JsonObject
     from infrastructure.tools import Toolbox
 

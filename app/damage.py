@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from app.errors import LockedConversationError
 from app.i18n import _
-from app.outputs import HARMLESS, Damage
+from app.outputs import HARMLESS, Damage, Fate, Finding
 from app.verification import findings_of
 from app.view.plain import complain, one_line, plain
 from infrastructure.errors import LogMissingError, StoreError
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from app.application import Conversations
-    from app.outputs import Fate, Finding
 
 QUICK = 4 * 1024 * 1024
 """Bytes of a log that are looked at while somebody waits for a prompt: it takes some 20 ms."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from app import bootstrap, missing_directory, which_conversation
 from app.approvers import AllowAll, RefuseAll
@@ -17,8 +17,6 @@ from infrastructure.errors import LeaseHeldError
 
 if TYPE_CHECKING:
     from uuid import UUID
-
-    from msgspec import UnsetType
 
     from app.application import Conversations
     from app.bootstrap import AgentFactory

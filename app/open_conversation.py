@@ -16,7 +16,7 @@ from app.errors import (
     NoSuchConversationError,
     NotRecordedError,
 )
-from domain.events import Compacted
+from domain.events import Compacted, Event, Version
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from app.application import Conversations
     from domain.conversation import Conversation
-    from domain.events import Event, Version
 
 MAX_TRIES = 20
 """How often a command is applied again because another program was faster."""

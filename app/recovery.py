@@ -17,13 +17,13 @@ from uuid_utils.compat import uuid7
 
 from app.errors import AppError, LockedConversationError
 from app.outputs import Fate, Recovered
-from domain.events import MessageAppended, Unrecognised
+from domain.events import Event, MessageAppended, Unrecognised, Version
 from domain.projections.proofs import with_proofs_that_hold
 from domain.renumbering import Item, Renumbering, Words
 from domain.text import decoded, valid
 from infrastructure.fragments import record_in, words_in
 from infrastructure.jsonl import disk
-from infrastructure.jsonl.line import MAX_VERSION
+from infrastructure.jsonl.line import MAX_VERSION, DamageKind, Line
 from infrastructure.mapper import LOCKED
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from app.application import Conversations
-    from domain.events import Event, Version
-    from infrastructure.jsonl.line import DamageKind, Line
     from infrastructure.jsonl.store import Inspection
 
 

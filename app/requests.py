@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from domain.events import BranchSummarized, Compacted, MessageAppended
+from domain.events import BranchSummarized, Compacted, MessageAppended, Version
 from domain.projections.context import request_of
 from domain.projections.summaries import rebuilt
-from domain.request import FORM, form_of
+from domain.request import FORM, Request, form_of
 
 if TYPE_CHECKING:
     from app.application import Conversations
     from domain.conversation import Conversation
-    from domain.events import Version
-    from domain.request import Request
 
 
 class Rebuilt(NamedTuple):

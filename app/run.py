@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,15 +16,12 @@ from app import standard_input
 from app.errors import NoCredentialsError, UsageError
 from app.i18n import _
 from app.places import is_new_store
-from app.settings import run_settings
+from app.settings import Settings, run_settings
 from app.suggestions import no_command
 from app.terminal import is_dumb, is_looked_at, is_typed_at
 from app.view import colours
 from app.view.plain import complain
 from infrastructure.withheld import hide
-
-if TYPE_CHECKING:
-    from app.settings import Settings
 
 _OPTION = re.compile(r"-[A-Za-z]|--[A-Za-z][\w-]*(=.*)?", re.DOTALL)
 """What is an option, not a prompt, even where we have none of that name."""

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from app.i18n import _
 from domain.answer import Answer
-from domain.events import SummaryRequests, SummaryStep
+from domain.events import SummaryRequests, SummaryStep, Version
 from domain.limits import Room
 from domain.projections.compaction import context_tokens, estimate
 from domain.projections.context import PROJECTION
 from domain.projections.parts import text_block
-from domain.projections.summaries import question, summary_requests, whole_request
+from domain.projections.summaries import Subject, question, summary_requests, whole_request
 from domain.projections.usage import added
 from domain.text import shortened, valid
 from infrastructure.errors import ModelError
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
     from app.ports import Model, Screen
     from domain.conversation import Conversation
-    from domain.events import Version
     from domain.messages import JsonObject
-    from domain.projections.summaries import Subject
     from domain.request import Request
 
 MAX_REFUSALS = 6

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from app.errors import NotRecordedError
-from app.ports import UNASKED, Approval, Proposal
+from app.ports import UNASKED, Approval, Approver, Proposal, Screen, Toolbox
 from domain.projections.context import seen
 from infrastructure.tools.output import StoppedError
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from app.open_conversation import OpenConversation
-    from app.ports import Approver, Screen, Toolbox
     from domain.conversation import Conversation
     from domain.messages import ToolUseBlock
     from domain.tool_use import Plan, ToolOutput

@@ -11,16 +11,12 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, TypeAlias
 
 from domain.errors import UnknownEntryError
-from domain.events import MessageAppended
-from domain.tree import Tree
-from domain.unread import MESSAGES
+from domain.events import Entry, Event, MessageAppended, TurnEnded, Version
+from domain.tree import Gap, Tree
+from domain.unread import MESSAGES, Unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from domain.events import Entry, Event, TurnEnded, Version
-    from domain.tree import Gap
-    from domain.unread import Unread
 
     Load: TypeAlias = "Callable[[Version, Version], Sequence[Event | Unread]]"
     """Returns the recorded events from the first version to the second, as far as there are any."""

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from domain.events import Entry, LeafMoved, ToolStarted, TurnEnded, Unrecognised, Version
+from domain.events import Entry, Event, LeafMoved, ToolStarted, TurnEnded, Unrecognised, Version
 from domain.unread import Entries, Unread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from domain.events import Event
 
     Parents = Mapping[Version, Version | None]
 

@@ -13,20 +13,17 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 import msgspec
-from eventsourcing.persistence import Mapper, StoredEvent
+from eventsourcing.persistence import Cipher, Compressor, Mapper, StoredEvent, Transcoder
 
 from domain.events import TOPICS, UNSET_ID, Event, MessageAppended, Unrecognised
 from domain.snapshot import ConversationSnapshot
 from domain.text import decoded, rewritten
-from domain.upcasts import UPCASTS
+from domain.upcasts import UPCASTS, Upcast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from eventsourcing.domain import DomainEventProtocol
-    from eventsourcing.persistence import Cipher, Compressor, Transcoder
-
-    from domain.upcasts import Upcast
 
 
 class ConversationMapper(Mapper[UUID]):

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 from msgspec.structs import asdict
 
-from app.configuration import choices, left_out
+from app.configuration import Choices, choices, left_out
 from app.i18n import _
 from app.outputs import Setting, write
 from app.places import home, store_folder
 from app.view.plain import complain, plain
-
-if TYPE_CHECKING:
-    from app.configuration import Choices
 
 
 @click.command("config")

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import click
 
 from app import bootstrap, references
 from app.damage import say_damage
 from app.i18n import _
-from app.requests import request_for, summary_requests_for
+from app.requests import Rebuilt, request_for, summary_requests_for
 from app.settings import settings
 from app.terminal import is_looked_at
 from app.view.plain import complain, plain
 from domain.request import in_form
-
-if TYPE_CHECKING:
-    from app.requests import Rebuilt
 
 
 @click.command("context")

@@ -10,15 +10,13 @@ import click
 from app import bootstrap, references
 from app.errors import NoCredentialsError
 from app.outputs import ForkMade, write
-from app.settings import run_settings, settings
-from domain.events import Forked
+from app.settings import Settings, run_settings, settings
+from domain.events import Forked, Version
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from app.application import Conversations
-    from app.settings import Settings
-    from domain.events import Version
 
 
 @click.command("fork")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from app import bootstrap
-from app.catalogue import say_unreadable, select
+from app.catalogue import Selection, say_unreadable, select
 from app.damage import quickly_read, say_damage
 from app.i18n import _
-from app.outputs import Listed, utc, write
+from app.outputs import Damage, Listed, utc, write
 from app.settings import settings
 from app.view.console import room
 from app.view.plain import fitted, plain
@@ -19,10 +19,6 @@ from app.view.plain import fitted, plain
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from msgspec import UnsetType
-
-    from app.catalogue import Selection
-    from app.outputs import Damage
     from domain.projections.catalogue import Row
 
 

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from app import bootstrap, references
-from app.catalogue import refused, say_unreadable, select
+from app.catalogue import Selection, refused, say_unreadable, select
 from app.damage import say_damage
 from app.errors import AppError, UsageError
 from app.i18n import _
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from app.application import Conversations
-    from app.catalogue import Selection
 
 
 @click.command("stats")

@@ -7,7 +7,7 @@ what is asked scrolls by as text, and the answer comes from the keys alone.
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.key_binding import KeyBindings
@@ -21,7 +21,6 @@ from app.repl.question import Question
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
     from typing import TypeAlias
 

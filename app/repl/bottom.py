@@ -13,11 +13,11 @@ from contextlib import asynccontextmanager
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, cast
 
-from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.application import Application, run_in_terminal
 from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.formatted_text import FormattedText
-from prompt_toolkit.input import DummyInput
-from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
+from prompt_toolkit.input import DummyInput, Input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bindings
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import (
     BufferControl,
@@ -39,7 +39,7 @@ from prompt_toolkit.widgets import SearchToolbar
 from rich.segment import Segment
 
 from app.repl.applications import InlineApplication, take_escape_soon
-from app.repl.pastes import line_keys
+from app.repl.pastes import Pastes, line_keys
 from app.repl.under_way import SECONDS_A_FRAME
 from app.repl.unread_terminal import suspend
 from app.view.colours import prompt_style
@@ -49,14 +49,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from typing import TextIO
 
-    from prompt_toolkit.application import Application
     from prompt_toolkit.buffer import Buffer
-    from prompt_toolkit.input import Input
-    from prompt_toolkit.key_binding import KeyPressEvent
     from rich.console import Console, RenderableType
     from rich.style import Style
 
-    from app.repl.pastes import Pastes
     from app.repl.type_ahead import TypeAhead
     from app.view.console import Terminal
 

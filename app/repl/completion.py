@@ -7,19 +7,17 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.completion import Completer, Completion
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 
 from app.i18n import _
-from app.repl.command import MENTION
+from app.repl.command import MENTION, Command
 from app.view.plain import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.document import Document
 
-    from app.repl.command import Command
     from app.repl.desk import Desk
 
 _MOST = 200

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.completion import Completer, DummyCompleter
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, DummyCompleter
 
 from app.repl.banner import banner
 from app.repl.prompt import TerminalPrompts
@@ -29,7 +29,6 @@ from app.view.wrapping import laid_out
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 
-    from prompt_toolkit.completion import CompleteEvent, Completion
     from prompt_toolkit.document import Document
 
     from app.bootstrap import AgentFactory

@@ -9,7 +9,7 @@ from app.i18n import _
 from app.repl.chooser import MARGIN, Choice, Chooser
 from app.repl.line_session import ask_line
 from app.view.lines import tree_line
-from domain.projections.outline import outline
+from domain.projections.outline import TreeEntry, outline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from app.repl.desk import Desk
     from domain.conversation import Conversation
     from domain.events import Version
-    from domain.projections.outline import TreeEntry
 
 _HINT = (
     "Enter goes there · ← → fold · Ctrl+S with a summary · Ctrl+L label · Ctrl+F fork · Esc leaves"

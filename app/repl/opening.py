@@ -17,7 +17,7 @@ from app.repl.completion import PromptCompleter
 from app.repl.desk import Desk
 from app.repl.loop import Repl
 from app.repl.pastes import Pastes
-from app.repl.prompt import LinePrompts, TerminalPrompts
+from app.repl.prompt import LinePrompts, Prompts, TerminalPrompts
 from app.repl.restored import about, about_key
 from app.repl.screen import RichScreen
 from app.view.console import console, is_fancy
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from app.open_conversation import OpenConversation
     from app.ports import Approver
     from app.repl.first_prompt import FirstPrompt
-    from app.repl.prompt import Prompts
 
 
 async def run(

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, is_searching
-from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.layout.processors import Processor, Transformation
+from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 from prompt_toolkit.layout.utils import explode_text_fragments
 
 from app.i18n import _
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.formatted_text import StyleAndTextTuples
-    from prompt_toolkit.key_binding import KeyPress, KeyPressEvent
-    from prompt_toolkit.layout.processors import TransformationInput
 
 _MOST_LINES, _MOST_CHARACTERS = 10, 1_000
 """What of a paste is shown as it is."""

@@ -17,7 +17,7 @@ from app.view.lines import tree_line
 from app.view.transcript import show_past, show_place
 from domain import tree as branches
 from domain.errors import InvalidCommandError
-from domain.events import MessageAppended
+from domain.events import MessageAppended, Version
 from domain.projections.outline import outline
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from app.repl.desk import Desk
     from domain.conversation import Conversation
-    from domain.events import Version
 
 
 async def new(desk: Desk, arguments: str) -> None:

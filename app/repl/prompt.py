@@ -26,7 +26,7 @@ from prompt_toolkit.filters import (
 )
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
-from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bindings
 from prompt_toolkit.keys import Keys
 
 from app.i18n import _
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from prompt_toolkit.completion import Completer
-    from prompt_toolkit.key_binding import KeyPressEvent
 
 PROMPT = "leftfold> "
 _CONTINUATION = "…"

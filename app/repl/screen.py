@@ -19,7 +19,7 @@ from app.view.console import is_fancy, say
 from app.view.plain import one_line, plain
 from app.view.tools import show_output
 from app.view.transcript import PROMPT_MARK
-from domain.messages import result_text
+from domain.messages import JsonObject, ToolUseBlock, result_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from app.repl.bottom import Bottom
     from app.repl.type_ahead import Waiting
     from domain.events import TurnError
-    from domain.messages import JsonObject, ToolUseBlock
     from domain.tool_use import ToolOutput
 
 STOPS = {

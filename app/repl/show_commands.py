@@ -13,14 +13,13 @@ from app.view.lines import columns, log_line
 from app.view.statistics import statistics, text_of
 from domain.errors import InvalidCommandError
 from domain.events import BranchSummarized, Compacted, MessageAppended, NoteAppended
-from domain.messages import result_text
+from domain.messages import Json, JsonObject, result_text
 from domain.projections.compaction import context_tokens, entry_tokens, estimate
 from domain.projections.context import context, live_entries
 
 if TYPE_CHECKING:
     from app.repl.desk import Desk
     from domain.conversation import Conversation
-    from domain.messages import Json, JsonObject
 
 _EVENTS_SHOWN = 20
 _SECONDS_BETWEEN_LOOKS = 0.3

@@ -9,7 +9,7 @@ the line, so that nothing is said by surprise.
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +20,6 @@ from domain.conversation import Conversation
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from contextlib import AbstractAsyncContextManager
 
     from app.open_conversation import OpenConversation
     from app.repl.desk import Desk

@@ -12,7 +12,7 @@ import select
 import signal
 import sys
 import termios
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,6 @@ from domain.text import valid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
     from typing import Any, TypeAlias
 
     from prompt_toolkit.input import Input

@@ -11,14 +11,13 @@ import msgspec
 
 from app.i18n import _
 from app.view.plain import cells, fitted, plain
-from domain.events import MessageAppended, Unrecognised
+from domain.events import Event, MessageAppended, Unrecognised
 from domain.messages import result_text
 from domain.text import decoded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from domain.events import Event
     from domain.projections.outline import TreeEntry
 
 _LONGEST = 2_000

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from app.i18n import _
 from app.view.lines import columns
 from app.view.plain import cells, plain
-from domain.projections.usage import by_model, own_entries, usage_of
+from domain.projections.usage import Usage, by_model, own_entries, usage_of
 
 if TYPE_CHECKING:
     from domain.conversation import Conversation
-    from domain.projections.usage import Usage
 
 
 def statistics(conversation: Conversation) -> dict[str, object]:

@@ -9,7 +9,7 @@ from app.i18n import _
 from app.view.console import is_fancy, say, show
 from app.view.plain import one_line, plain
 from app.view.tools import Line, output_lines, summary_of
-from domain.projections.transcript import last_exchange, recent
+from domain.projections.transcript import Item, last_exchange, recent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from domain.conversation import Conversation
-    from domain.projections.transcript import Item
-
 
 ATTACHED = "(The user attached the file "
 """How the block of an attached file begins; its path follows."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from domain.block_shapes import is_name
-from domain.events import Compacted, Entry, MessageAppended
+from domain.events import Compacted, Entry, MessageAppended, Version
 from domain.projections.message_builder import MessageBuilder
 from domain.projections.parts import without_breakpoint
 from domain.request import Request
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from domain.conversation import Conversation
-    from domain.events import Version
     from domain.messages import JsonObject
     from domain.unread import Unread
 

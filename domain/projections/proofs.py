@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import msgspec
 
 from domain.conversation import Conversation
-from domain.events import BranchSummarized, Compacted, MessageAppended
+from domain.events import BranchSummarized, Compacted, Event, MessageAppended, Version
 from domain.projections.requests import Requests
 from domain.projections.summaries import digests_of
 from domain.request import CANONICAL_FORM, FORM, form_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from domain.events import Event, Version
 
     Answer: TypeAlias = MessageAppended | Compacted | BranchSummarized
 

@@ -20,7 +20,7 @@ from infrastructure.errors import (
 )
 from infrastructure.jsonl import disk, locks, search
 from infrastructure.jsonl import line as lines_
-from infrastructure.jsonl.log_reader import LogReader, Unsaved, identity_of
+from infrastructure.jsonl.log_reader import Identity, LogReader, Unsaved, identity_of
 from infrastructure.jsonl.new_log import Copied, put_in_place
 from infrastructure.jsonl.notification_file import Record
 from infrastructure.jsonl.unnumbered import NewRecords
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from eventsourcing.persistence import StoredEvent
 
     from infrastructure.jsonl.line import TrackingMark
-    from infrastructure.jsonl.log_reader import Identity
 
 
 class _Known(msgspec.Struct, frozen=True, gc=False):

@@ -18,14 +18,12 @@ import msgspec
 
 from infrastructure.errors import ReadError
 from infrastructure.jsonl import disk
-from infrastructure.jsonl.log_reader import identity_of
+from infrastructure.jsonl.log_reader import Identity, identity_of
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
     from pathlib import Path
-
-    from infrastructure.jsonl.log_reader import Identity
 
 MAGIC: Final = b"leftfold-index/1"
 RECORD: Final = struct.Struct(">16sQII")

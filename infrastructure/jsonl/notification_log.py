@@ -23,7 +23,7 @@ from infrastructure.jsonl.notification_file import (
     Record,
     packed,
 )
-from infrastructure.jsonl.unnumbered import Unnumbered, try_locks
+from infrastructure.jsonl.unnumbered import NewRecords, State, Unnumbered, try_locks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from infrastructure.jsonl.line import Line
     from infrastructure.jsonl.log_file import LogFile
     from infrastructure.jsonl.store import Store
-    from infrastructure.jsonl.unnumbered import NewRecords, State
 
 _LOCKED_AT_ONCE: Final = 128
 _READ_AT_ONCE: Final = 256

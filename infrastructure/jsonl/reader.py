@@ -19,6 +19,7 @@ import msgspec
 
 from infrastructure.jsonl.line import (
     Damage,
+    DamageKind,
     Header,
     Line,
     decode,
@@ -30,8 +31,6 @@ from infrastructure.jsonl.salvage import salvage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from infrastructure.jsonl.line import DamageKind
 
 _LOOK_AHEAD: Final = 64
 

@@ -16,18 +16,16 @@ from eventsourcing.persistence import StoredEvent
 
 from infrastructure.errors import LogMissingError, ReadError, StoreError, VersionConflictError
 from infrastructure.jsonl import disk, search
-from infrastructure.jsonl.line import encode
+from infrastructure.jsonl.line import Line, encode
 from infrastructure.jsonl.recorders import JSONLAggregateRecorder
-from infrastructure.jsonl.store import as_uuid
+from infrastructure.jsonl.store import Store, as_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
-    from infrastructure.jsonl.line import Line
     from infrastructure.jsonl.log_file import LogFile
     from infrastructure.jsonl.log_reader import LogReader
-    from infrastructure.jsonl.store import Store
 
 
 class Anchor(NamedTuple):

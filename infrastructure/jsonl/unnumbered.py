@@ -9,13 +9,12 @@ import msgspec
 
 from infrastructure.errors import NewerFormatError, ReadError, StoreError
 from infrastructure.jsonl import disk
-from infrastructure.jsonl.notification_file import BrokenOrderError, Record
+from infrastructure.jsonl.notification_file import BrokenOrderError, NotificationFile, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from infrastructure.jsonl.log_file import LogFile
-    from infrastructure.jsonl.notification_file import NotificationFile
     from infrastructure.jsonl.store import Store
 
 State: TypeAlias = "tuple[int, int, int]"
