@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from domain.history import Load
 
-_ENTRIES = (Entry, Unread)
-
 
 class Fold(History, BaseAggregate[UUID]):
     """A tree of entries, a leaf, and the facts around them, as the events tell them."""
@@ -156,18 +154,19 @@ class Fold(History, BaseAggregate[UUID]):
         if version > self._version + 1:
             self._tree.lose(self._version + 1, version - 1)
         self._version = version
-        if not isinstance(event, Unread):
-            self._modified_on = event.timestamp
-        self.when(event)
-
-    def when(self, event: events.Event | Unread) -> None:  # noqa: C901, PLR0912 - one flat table of all events
-        """Change state by what *event* says happened."""
-        if isinstance(event, _ENTRIES):  # most of them
+        if isinstance(event, Unread):  # most of them
             self._tree.hang(event)
             self.last_turn = None
-            return
+        else:
+            self._modified_on = event.timestamp
+            self.when(event)
+
+    def when(self, event: events.Event) -> None:  # noqa: C901, PLR0912 - one flat table of all events
+        """Change state by what *event* says happened."""
         self._tree.record(event)
         match event:
+            case Entry():
+                self.last_turn = None
             case events.TurnEnded():
                 self.last_turn = event
             case events.ApprovalDecided(decision="always"):

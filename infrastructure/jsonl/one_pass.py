@@ -80,7 +80,7 @@ class Decoder:
         None if not each of them is just what our own encoder writes, of a topic that has a type.
         """
         block = memoryview(data)[:end]
-        heads, start = self._heads, 0
+        heads, start, digits, larger = self._heads, 0, 0, 0
         sums: list[int] = []
         spans: list[int] = []
         try:
@@ -88,8 +88,11 @@ class Decoder:
             if not data.isascii():
                 str(block, "utf-8")  # a raw body is not checked for this
             for line in lines:
+                if line.version >= larger:  # versions rise: the number of digits as well
+                    digits = len(str(line.version))
+                    larger = 10**digits
                 newline = data.index(b"\n", start)
-                first = start + heads[type(line)] + len(str(line.version))
+                first = start + heads[type(line)] + digits
                 last = newline - _TAIL
                 if line.batch is not None:
                     last -= len(b',"batch":[%d,%d]' % line.batch)
