@@ -11,11 +11,11 @@ from app import bootstrap, references
 from app.catalogue import Selection, refused, say_unreadable, select
 from app.damage import say_damage
 from app.errors import AppError, UsageError
+from app.figures import statistics, text_of
 from app.i18n import _
-from app.outputs import Statistics, write
+from app.outputs import write
 from app.settings import settings
 from app.view.console import room
-from app.view.statistics import statistics, text_of
 from infrastructure.errors import StoreError
 
 if TYPE_CHECKING:
@@ -59,5 +59,4 @@ def _show(conversations: Conversations, conversation_id: UUID, *, as_json: bool)
         click.echo(text_of(found, room()))
     damage = say_damage(conversations, conversation_id)
     if as_json:
-        output = msgspec.convert(found | {"version": found["events"]}, Statistics)
-        write(msgspec.structs.replace(output, damage=damage))
+        write(msgspec.structs.replace(found, damage=damage))

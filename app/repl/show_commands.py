@@ -6,11 +6,11 @@ import asyncio
 import json
 from typing import TYPE_CHECKING
 
+from app.figures import statistics, text_of
 from app.i18n import _
 from app.references import entry_version
 from app.view.console import width
 from app.view.lines import columns, log_line
-from app.view.statistics import statistics, text_of
 from domain.errors import InvalidCommandError
 from domain.events import BranchSummarized, Compacted, MessageAppended, NoteAppended
 from domain.messages import Json, JsonObject, result_text

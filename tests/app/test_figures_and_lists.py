@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from app.application import Conversations
 from app.bootstrap import AgentFactory
+from app.figures import statistics, text_of
 from app.repl.show_commands import adding_up, context_rows
 from app.settings import run_settings
 from app.view.lines import columns, log_line, tree_line
 from app.view.plain import cells
-from app.view.statistics import statistics, text_of
 from domain.projections.compaction import context_tokens
 from domain.projections.context import context
 from domain.projections.outline import outline
@@ -92,9 +92,9 @@ def test_each_leaf_is_a_branch_and_waiting_is_summed_up():
     )  # fmt: skip
     found = statistics(talk)
 
-    branches = {leaf: (used["entries"], used["seconds"]) for leaf, used in found["branches"].items()}  # fmt: skip
+    branches = {leaf: (used.entries, used.seconds) for leaf, used in found.branches.items()}  # fmt: skip
     assert branches == {"3": (3, 1.25), "6": (4, 3.25)}
-    assert (found["leaf"], found["depth"], found["total"]["seconds"]) == (6, 4, 3.25)
+    assert (found.leaf, found.depth, found.total.seconds) == (6, 4, 3.25)
     rows = [line.split("  ")[1] for line in text_of(found).split("\n")[3:]]
     assert rows == ["total", b.MODEL, "branch ending at 3", "branch ending at 6"]
     assert "3.3 s" in text_of(found) or "3.2 s" in text_of(found)
@@ -106,11 +106,11 @@ def test_a_fork_counts_nothing_that_its_parent_spent():
     talk = b.conversation(*spent, *ended, b.forked(4), *spent, b.turn_ended(lost={"input_tokens": 2}))  # fmt: skip
     found = statistics(talk)
 
-    assert found["total"]["tokens"] == USED | {"input_tokens": 102}
-    [(leaf, branch)] = found["branches"].items()
-    assert (leaf, branch["entries"], branch["seconds"]) == ("7", 2, 9)
-    assert branch["tokens"] == USED
-    assert (found["messages"], found["depth"]) == (5, 5)
+    assert found.total.tokens == USED | {"input_tokens": 102}
+    [(leaf, branch)] = found.branches.items()
+    assert (leaf, branch.entries, branch.seconds) == ("7", 2, 9)
+    assert branch.tokens == USED
+    assert (found.messages, found.depth) == (5, 5)
 
 
 def test_only_tokens_are_summed_up_whatever_else_a_server_says():

@@ -6,11 +6,11 @@ from decimal import Decimal
 import pytest
 
 from app.bootstrap import AgentFactory
+from app.figures import statistics, text_of
 from app.headless.one_turn import SilentScreen
 from app.settings import run_settings
 from app.verification import verify
 from app.view.lines import tree_line
-from app.view.statistics import statistics, text_of
 from domain.errors import InvalidCommandError, UnknownEntryError
 from domain.events import BranchSummarized, Compacted
 from domain.projections.context import context
@@ -175,5 +175,5 @@ def test_failed_attempts_count(conversations, tmp_path):
     assert desk.talk.turns[0].lost["input_tokens"] > 0
     answer = desk.talk.path(desk.talk.leaf)[-1]
     lost = desk.talk.turns[0].lost["input_tokens"]
-    assert found["total"]["tokens"]["input_tokens"] == answer.usage["input_tokens"] + lost
+    assert found.total.tokens["input_tokens"] == answer.usage["input_tokens"] + lost
     assert "cost unknown" in text_of(found)

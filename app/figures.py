@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.i18n import _
+from app.outputs import Spent, SpentOnBranch, Statistics
 from app.view.lines import columns
 from app.view.plain import cells, plain
 from domain.projections.usage import Usage, by_model, own_entries, usage_of
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from domain.conversation import Conversation
 
 
-def statistics(conversation: Conversation) -> dict[str, object]:
+def statistics(conversation: Conversation) -> Statistics:
     """Return what a conversation spent itself: a fork counts from where it was forked."""
     from infrastructure.model.prices import cost  # noqa: PLC0415 - half a second
 
@@ -25,23 +26,24 @@ def statistics(conversation: Conversation) -> dict[str, object]:
         leaf: [e for e in conversation.path(leaf) if e.originator_version > inherited]
         for leaf in sorted(leaves)
     }
-    return {
-        "id": str(conversation.id),
-        "name": conversation.name,
-        "events": conversation.version,
-        "messages": len(conversation.messages()),
-        "total": _object(usage_of(entries, cost, lost=lost)),
-        "models": {model: _object(used) for model, used in by_model(entries, cost).items()},
-        "branches": {
-            str(leaf): _object(usage_of(branch, cost)) | {"entries": len(branch)}
+    return Statistics(
+        id=conversation.id,
+        name=conversation.name,
+        version=conversation.version,
+        events=conversation.version,
+        messages=len(conversation.messages()),
+        total=Spent(**_figures(usage_of(entries, cost, lost=lost))),
+        models={model: Spent(**_figures(used)) for model, used in by_model(entries, cost).items()},
+        branches={
+            str(leaf): SpentOnBranch(**_figures(usage_of(branch, cost)), entries=len(branch))
             for leaf, branch in branches.items()
         },
-        "leaf": conversation.leaf,
-        "depth": len(conversation.path(conversation.leaf)),
-    }
+        leaf=conversation.leaf,
+        depth=len(conversation.path(conversation.leaf)),
+    )
 
 
-def _object(used: Usage) -> dict[str, object]:
+def _figures(used: Usage) -> dict[str, Any]:
     share = used.cached_share
     return used._asdict() | {
         "cost": None if used.cost is None else float(used.cost),
@@ -50,21 +52,18 @@ def _object(used: Usage) -> dict[str, object]:
     }
 
 
-def text_of(figures: dict[str, object], width: int | None = None) -> str:
+def text_of(figures: Statistics, width: int | None = None) -> str:
     """Return the statistics of one conversation for people: a table, if *width* has room for it."""
-    head = f"{figures['id']}  {plain(str(figures['name'] or ''))}".rstrip()
     lines = [
-        head,
+        f"{figures.id}  {plain(figures.name or '')}".rstrip(),
         _("  {events} events, {messages} messages on the path").format(
-            events=figures["events"], messages=figures["messages"]
+            events=figures.version, messages=figures.messages
         ),
     ]
-    rows = [(_("total"), figures["total"])]
-    for group, title in (("models", ""), ("branches", _("branch ending at "))):
-        items = figures[group]
-        assert isinstance(items, dict)
-        if group == "models" or len(items) > 1:
-            rows += [(f"{title}{name}", used) for name, used in items.items()]
+    rows = [(_("total"), figures.total), *figures.models.items()]
+    if len(figures.branches) > 1:
+        title = _("branch ending at ")
+        rows += [(f"{title}{leaf}", used) for leaf, used in figures.branches.items()]
     heads = ["", _("in"), _("out"), _("cached"), _("calls"), _("failed"), _("time"), _("cost")]
     cells_of = [_row(plain(name), used) for name, used in rows]
     table = [f"  {line}" for line in columns([heads, *cells_of])]
@@ -80,19 +79,18 @@ def _listed(heads: list[str], row: list[str]) -> list[str]:
     return [f"  {name}", "    " + ", ".join([*(f"{a} {b}" for a, b in pairs), figures[-1]])]
 
 
-def _row(name: str, used: object) -> list[str]:
+def _row(name: str, used: Spent) -> list[str]:
     """Return what stands in the columns: tokens, the cache's share of them, calls, time, cost."""
-    assert isinstance(used, dict)
-    tokens, cost, share = used["tokens"], used["cost"], used["cached_share"]
+    tokens = used.tokens
     read = tokens.get("cache_read_input_tokens", 0)
     sent = tokens.get("input_tokens", 0) + read + tokens.get("cache_creation_input_tokens", 0)
     return [
         name,
         f"{sent:,}",
         f"{tokens.get('output_tokens', 0):,}",
-        f"{share or 0:.0%}",
-        f"{used['tool_calls']:,}",
-        f"{used['failed_calls']:,}",
-        f"{used['seconds']:.1f} s",
-        _("cost unknown") if cost is None else f"${cost:.4f}",
+        f"{used.cached_share or 0:.0%}",
+        f"{used.tool_calls:,}",
+        f"{used.failed_calls:,}",
+        f"{used.seconds:.1f} s",
+        _("cost unknown") if used.cost is None else f"${used.cost:.4f}",
     ]
