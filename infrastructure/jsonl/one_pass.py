@@ -28,22 +28,18 @@ if TYPE_CHECKING:
 
 _CHUNK: Final = 1 << 18  # what a processor still has at hand when it sums it up
 _PROBE: Final = 1 << 12
+_FIELDS: Final = (
+    ("version", int, msgspec.field(name="v")), ("crc", str), ("batch", Batch | None, None),
+)  # fmt: skip
+"""What each line has besides its topic and its state."""
 _HEAD: Final = len('{"v":,"topic":"","state":')
 _TAIL: Final = len(',"crc":"12345678"}')
 
 
-class ReadLine(msgspec.Struct, gc=False, kw_only=True):
-    """A line whose state is read. For every topic there is a type made of it, with a ``state``."""
-
-    version: int = msgspec.field(name="v")
-    crc: str
-    batch: Batch | None = None
-
-
 class Block(NamedTuple):
-    """Lines with their states, the bytes that they are made of, and where the states are in those.
+    """Lines that were read, with their states; their bytes; and where the states are in those.
 
-    The first state is ``data[spans[0]:spans[1]]``, the second ``data[spans[2]:spans[3]]``, ….
+    The first is ``data[spans[0]:spans[1]]``, the second ``data[spans[2]:spans[3]]``, ….
     """
 
     lines: list[Any]
@@ -65,7 +61,7 @@ class Decoder:
     def __init__(self, states: Mapping[str, type]) -> None:
         types = {
             msgspec.defstruct(
-                topic, [("state", state)], bases=(ReadLine,), kw_only=True,
+                topic, [*_FIELDS, ("state", state)], kw_only=True,
                 gc=False, tag_field="topic", tag=topic,
             ): topic
             for topic, state in states.items()
