@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import select
 import stat
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from app.errors import UsageError
 from app.i18n import _
 
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
 LONGEST = 64 * 1024 * 1024
 """Bytes of a line, or of a prompt: twice what the API takes in a request."""
-
-
+_ENDLESS = 16 * LONGEST
+"""Bytes of a line after which it is not waited for its end."""
+_PIECE = 65536
 _SECONDS_OF_SILENCE = 2.0
 
 
@@ -67,6 +73,45 @@ class Lines:
         line = bytes(self._begun)
         self._begun.clear()
         return [line]
+
+
+async def lines_of(descriptor: int | None = None) -> AsyncIterator[bytes]:
+    """Yield the lines of standard input, or of *descriptor*, one when it is asked for.
+
+    One that is too long is as `Lines` gives it; one that does not end even so is the last. No
+    thread waits for them, and nothing holds up the end of the program.
+    """
+    if descriptor is None:
+        if sys.stdin is None:
+            return
+        descriptor = sys.stdin.fileno()
+    lines, has_ended = Lines(), False
+    while not has_ended and lines.length <= _ENDLESS:
+        await _until_readable(descriptor)
+        try:
+            piece = os.read(descriptor, _PIECE)
+        except BlockingIOError:
+            continue
+        except OSError:  # the other end is gone
+            break
+        for line in lines.cut(piece):
+            yield line
+        has_ended = not piece
+    for line in filter(None, lines.rest()):
+        yield line
+
+
+async def _until_readable(descriptor: int) -> None:
+    loop, is_readable = asyncio.get_running_loop(), asyncio.Event()
+    try:
+        loop.add_reader(descriptor, is_readable.set)
+    except (OSError, ValueError):  # a file or /dev/null: always readable
+        await asyncio.sleep(0)
+        return
+    try:
+        await is_readable.wait()
+    finally:
+        loop.remove_reader(descriptor)
 
 
 def whole() -> str:

@@ -9,10 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import sys
-import threading
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,7 +19,7 @@ from app.headless import happenings
 from app.headless.one_turn import failure, happened, result_of
 from app.ports import Approval
 from app.signals import owned
-from app.standard_input import LONGEST, Lines
+from app.standard_input import LONGEST, lines_of
 from app.suggestions import suggestion
 from domain.calls import DECISIONS
 
@@ -37,9 +33,6 @@ if TYPE_CHECKING:
 
     _Job = Callable[[], Coroutine[Any, Any, None]]
 
-_CHUNK = 65_536
-_ENDLESS = 16 * LONGEST
-"""Bytes of a line after which it is not waited for its end."""
 _MOST_WAITING = 16
 """Lines that wait to be obeyed; the sender of more has to wait itself."""
 _LONGEST = 80
@@ -107,7 +100,7 @@ class Driver:
     approver: ProgramApprover | None
     began: happenings.Began
     _inbox: asyncio.Queue[_Job] = field(default_factory=asyncio.Queue)
-    _room: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_MOST_WAITING))
+    _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MOST_WAITING))
     _turn: asyncio.Task[str] | None = None
     _since: int = 0
     _line: int = 0
@@ -116,21 +109,24 @@ class Driver:
 
     async def run(self) -> int:
         """Do what the lines say until they end; return the exit code."""
-        loop = asyncio.get_running_loop()
         with owned(lambda code: self._inbox.put_nowait(partial(self._leave, code))):
             happened(self.began)
-            read_lines(lambda line: self._hand_over(line, loop))
+            listening = asyncio.ensure_future(self._listen())
             if self.agent.is_waiting():
                 await self._begin(self.agent.go_on())
             while self._exit_code is None or self._turn is not None:
                 await (await self._inbox.get())()
+            listening.cancel()
         return self._exit_code
 
-    def _hand_over(self, line: bytes | None, loop: asyncio.AbstractEventLoop) -> None:
-        """Put *line* into the inbox, from a thread, which waits while that is full."""
-        self._room.acquire()
-        take = self._end_of_input if line is None else partial(self._take_line, line)
-        loop.call_soon_threadsafe(self._inbox.put_nowait, take)
+    async def _listen(self) -> None:
+        """Put lines into the inbox, and wait while it is full."""
+        try:
+            async for line in lines_of():
+                await self._room.acquire()
+                self._inbox.put_nowait(partial(self._take_line, line))
+        finally:
+            self._inbox.put_nowait(self._end_of_input)
 
     async def _end_of_input(self) -> None:
         if self.approver is not None:
@@ -244,27 +240,3 @@ def _once(pairs: list[tuple[str, Any]]) -> JsonObject:
 
 def _no_number(constant: str) -> float:
     raise _RefusedError(f"this is no JSON: {constant} is no number")
-
-
-def read_lines(put: Callable[[bytes | None], object]) -> None:
-    """Hand each line of standard input to *put*, in a thread of its own; None at the end.
-
-    `os.read`, because a thread that waits in a buffered reader holds a lock that the interpreter
-    wants when it ends.
-    """
-    descriptor, lines = sys.stdin.fileno(), Lines()
-
-    def read() -> None:
-        with suppress(OSError):  # the other end is gone: that is the end
-            while lines.length <= _ENDLESS and (piece := os.read(descriptor, _CHUNK)):
-                for line in lines.cut(piece):
-                    put(line)
-        for line in lines.rest():
-            put(line)
-        put(None)
-
-    def read_to_the_end() -> None:
-        with suppress(RuntimeError):  # the program has ended meanwhile
-            read()
-
-    threading.Thread(target=read_to_the_end, name="stdin", daemon=True).start()

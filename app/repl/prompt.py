@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import select
-import sys
-from collections import deque
 from contextlib import ExitStack, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, TypeAlias
@@ -35,7 +32,7 @@ from app.repl.command import is_completable
 from app.repl.line_session import LineSession
 from app.repl.pastes import Pastes, line_keys
 from app.signals import keys_are_for_a_child
-from app.standard_input import LONGEST, Lines, LongInputError
+from app.standard_input import LONGEST, LongInputError, lines_of
 from app.view.colours import prompt_style
 from app.view.plain import plain
 from domain.text import valid
@@ -50,7 +47,6 @@ if TYPE_CHECKING:
 PROMPT = "leftfold> "
 _CONTINUATION = "…"
 _SECONDS_OF_TYPEAHEAD = 0.25
-_PIECE = 65536
 _SECONDS_TO_LEAVE = 2.0
 """How soon after a Ctrl+C another one leaves."""
 
@@ -299,16 +295,12 @@ def _continuation(width: int, _line: int, _wraps: int) -> str:
 
 
 class LinePrompts:
-    """Reads prompts from a descriptor, one a line; the end of the input leaves."""
+    """Reads prompts from standard input, or *descriptor*, one a line; its end leaves."""
 
     is_interactive = False
 
     def __init__(self, descriptor: int | None = None) -> None:
-        is_closed = descriptor is None and sys.stdin is None
-        self._descriptor = 0 if descriptor is None else descriptor
-        self._input = Lines()
-        self._lines: deque[bytes] = deque()
-        self._has_ended = is_closed
+        self._lines = lines_of(descriptor)
 
     async def read(self, default: str = "") -> str | None:  # noqa: ARG002 - nobody could edit it
         """Return the next line; None at the end.
@@ -316,38 +308,15 @@ class LinePrompts:
         Raises:
             LongInputError: the line is too long, and may have no end.
         """
-        while not self._lines and not self._has_ended:
-            await self._until_readable()
-            try:
-                piece = os.read(self._descriptor, _PIECE)
-            except BlockingIOError:
-                continue
-            except OSError:
-                piece = b""
-            self._has_ended = not piece
-            self._lines += self._input.cut(piece) if piece else filter(None, self._input.rest())
-        if not self._lines:
+        line = await anext(self._lines, None)
+        if line is None:
             return None
-        line = self._lines.popleft()
         if len(line) > LONGEST:
             raise LongInputError(size=LONGEST)
         return line.removesuffix(b"\r").decode("utf-8", "replace")
 
     def keep(self, text: str) -> None:
         """Forget *text*: its sender has it."""
-
-    async def _until_readable(self) -> None:
-        """Wait without a thread, so that nothing holds up the end of the program."""
-        loop = asyncio.get_running_loop()
-        is_readable = asyncio.Event()
-        try:
-            loop.add_reader(self._descriptor, is_readable.set)
-        except (OSError, ValueError):
-            return  # a file or /dev/null: always readable
-        try:
-            await is_readable.wait()
-        finally:
-            loop.remove_reader(self._descriptor)
 
 
 Prompts: TypeAlias = TerminalPrompts | LinePrompts

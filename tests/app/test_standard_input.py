@@ -1,10 +1,9 @@
 """Standard input that does not end: a line, a prompt, lines by the million. Nothing waits for it."""
 
 import asyncio
+import itertools
 import os
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app import standard_input
-from app.headless.stream_json import _MOST_WAITING, Driver, read_lines
+from app.headless import stream_json
+from app.headless.stream_json import _MOST_WAITING, Driver
 from app.repl.prompt import LinePrompts
-from app.standard_input import LONGEST, Lines, LongInputError, whole
+from app.standard_input import LONGEST, Lines, LongInputError, lines_of, whole
 from tests.app.doubles import begin
-from tests.app.programs import PATIENCE, Program
+from tests.app.programs import Program
 
 ZEROS = Path("/dev/zero")
 
@@ -37,20 +37,12 @@ def test_a_line_without_an_end_is_not_waited_for(tmp_path):
     assert (done.code, "has more than 67,108,864 bytes" in done.complaint) == (2, True)
 
 
-def test_a_program_that_drives_hears_of_it_at_once_and_its_input_ends(monkeypatch):
-    ended, lines = threading.Event(), []
-
-    def put(line):
-        lines.append(line)
-        if line is None:
-            ended.set()
+def test_a_program_that_drives_hears_of_it_at_once_and_its_input_ends():
+    async def lengths(descriptor):
+        return [len(line) async for line in lines_of(descriptor)]
 
     with ZEROS.open() as zeros:
-        monkeypatch.setattr(sys, "stdin", zeros)
-        read_lines(put)
-        assert ended.wait(PATIENCE)
-
-    assert [line and len(line) for line in lines] == [LONGEST + 1, None]
+        assert asyncio.run(lengths(zeros.fileno())) == [LONGEST + 1]
 
 
 def test_the_lines_before_one_without_an_end_are_prompts():
@@ -97,20 +89,27 @@ def test_a_prompt_without_an_end_is_refused(monkeypatch):
             whole()
 
 
-def test_lines_that_come_faster_than_they_are_obeyed_wait_outside(conversations):
-    async def overflow():
-        loop = asyncio.get_running_loop()
-        driver = Driver(None, conversations.start(begin()), None, began=None)
-        with ThreadPoolExecutor(_MOST_WAITING + 1) as pool:
-            handing = [
-                loop.run_in_executor(pool, driver._hand_over, b"", loop)
-                for _ in range(_MOST_WAITING + 1)
-            ]
-            await asyncio.wait(handing, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait(handing, timeout=0.1)
-            waiting = [future for future in handing if not future.done()]
-            await (await driver._inbox.get())()
-            await asyncio.wait(waiting, timeout=PATIENCE)
-            return len(waiting)
+def test_lines_that_come_faster_than_they_are_obeyed_wait_outside(conversations, monkeypatch):
+    """Of a driver that obeys none the inbox is full, and goes on being read when it has obeyed one."""
 
-    assert asyncio.run(overflow()) == 1
+    async def endless():
+        for number in itertools.count():
+            given.append(number)
+            yield b""
+
+    async def overflow():
+        driver = Driver(None, conversations.start(begin()), None, began=None)
+        listening = asyncio.ensure_future(driver._listen())
+        for _ in range(1_000):  # whatever can happen does
+            await asyncio.sleep(0)
+        before = len(given), driver._inbox.qsize()
+        await (await driver._inbox.get())()
+        while len(given) == before[0]:
+            await asyncio.sleep(0)
+        listening.cancel()
+        return before
+
+    given = []
+    monkeypatch.setattr(stream_json, "lines_of", endless)
+
+    assert asyncio.run(overflow()) == (_MOST_WAITING + 1, _MOST_WAITING)
