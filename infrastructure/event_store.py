@@ -157,15 +157,18 @@ class ReplayedEvents(ConversationEvents):
     """Events as a replay takes them: in place of messages stand some that are `Unread`."""
 
     def _of_block(self, originator_id: UUID, block: Block) -> Iterator[Any]:
-        source = _Source(originator_id, block)
+        """Yield the events; what messages have alike is kept once."""
+        source, last = _Source(originator_id, block), 0
         for line in block.lines:
-            event = line.state
+            event, version = line.state, line.version
             if type(event) is MessageAppended and event.written_as == 1:
+                parent = last if event.parent == last else event.parent
                 why = event.stop_reason and intern(event.stop_reason)
                 model = event.model and intern(event.model)
-                yield Unread(line.version, event.parent, event.message, model, why, source)
+                yield Unread(version, parent, event.message, model, why, source)
             else:
                 yield _placed(originator_id, line)
+            last = version
 
 
 class _Source:
