@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cached_property, partial
 from sys import intern
 from typing import TYPE_CHECKING, Any, cast, overload
@@ -53,8 +53,8 @@ class ConversationEvents(EventStore["UUID"]):
         recorder = self.recorder
         if isinstance(recorder, JSONLAggregateRecorder):
             if limit is None and not desc and self._decoder is not None:
-                with suppress(NotAsWrittenError):
-                    blocks = recorder.read_once(originator_id, self._decoder, gt=gt, lte=lte)
+                reading = recorder.read_once(originator_id, self._decoder, gt=gt, lte=lte)
+                with suppress(NotAsWrittenError), closing(reading) as blocks:
                     return iter(self._within(originator_id, blocks, gt, lte))
             lines = recorder.select_lines(originator_id, gt=gt, lte=lte, desc=desc, limit=limit)
             return self.of_lines(originator_id, lines)

@@ -14,7 +14,7 @@ from infrastructure.jsonl import line as lines_
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
     from uuid import UUID
 
@@ -110,7 +110,7 @@ class LogReader:
         except LogMissingError:
             return []
 
-    def read_once(self, decoder: Decoder, *, gt: int | None, lte: int | None) -> Iterator[Lines]:
+    def read_once(self, decoder: Decoder, *, gt: int | None, lte: int | None) -> Generator[Lines]:
         """Yield the lines with versions in ``(gt, lte]``, and some around them, by one pass.
 
         Raises:

@@ -21,7 +21,7 @@ from infrastructure.jsonl.line import ERRORS, MAX_VERSION, Batch, Line, header
 from infrastructure.jsonl.reader import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     Lines: TypeAlias = "Block | list[Line]"
     """Lines that follow one another."""
@@ -159,7 +159,7 @@ class _Course:
 
 def read(
     fd: int, start: int, size: int, decoder: Decoder, *, lte: int | None = None
-) -> Iterator[Lines]:
+) -> Generator[Lines]:
     """Yield the lines from *start*, which begins a line, to *size*, or to the chunk of *lte*.
 
     Raises:

@@ -20,7 +20,7 @@ from infrastructure.jsonl.store import Store, as_uuid
 from infrastructure.jsonl.subscription import JSONLSubscription
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Sequence
     from threading import Event
 
     from infrastructure.jsonl.line import Line
@@ -67,7 +67,7 @@ class JSONLAggregateRecorder(AggregateRecorder):
 
     def read_once(
         self, originator_id: UUID | str, decoder: Decoder, *, gt: int | None, lte: int | None
-    ) -> Iterator[Lines]:
+    ) -> Generator[Lines]:
         """Yield lines as `LogReader.read_once` does."""
         with self.store.lock:
             yield from self.store.log(as_uuid(originator_id)).read_once(decoder, gt=gt, lte=lte)
