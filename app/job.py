@@ -108,9 +108,8 @@ async def _one_turn(
         approver=AllowAll() if factory.settings.keys.yes else nobody,
         screen=one_turn.screen(output, open_conversation),
     )
-    code = await one_turn.run(
-        agent, open_conversation, text, output, began=_began(factory, open_conversation)
-    )
+    began = _began(factory, open_conversation)
+    code = await one_turn.run(agent, text, output, began=began)
     if nobody.refused:
         refused = _("calls refused, because nobody was there to ask: {count} (--yes allows them)")
         complain(refused.format(count=nobody.refused))
@@ -139,9 +138,7 @@ async def _driven(factory: AgentFactory, open_conversation: OpenConversation) ->
     asked = None if factory.settings.keys.yes else ProgramApprover()
     screen = one_turn.screen("stream-json", open_conversation)
     agent = factory.agent(open_conversation, approver=asked or AllowAll(), screen=screen)
-    return await Driver(
-        agent, open_conversation, asked, began=_began(factory, open_conversation)
-    ).run()
+    return await Driver(agent, asked, _began(factory, open_conversation)).run()
 
 
 def _say_left_out(factory: AgentFactory, open_conversation: OpenConversation) -> None:

@@ -57,7 +57,9 @@ def _newest_or_chosen(conversations: Conversations, cwd: str, *, choose: bool) -
         return None
     if not choose:
         return here[0].id
-    if _has_fancy_terminal():
+    from app.view.console import console, is_fancy  # noqa: PLC0415 - rich is not for -c
+
+    if is_fancy(console()):
         from app.repl.picker import Picker  # noqa: PLC0415 - half of the prompt's imports
 
         picked = asyncio.run(Picker(conversations, cwd).pick())
@@ -71,12 +73,6 @@ def _newest_or_chosen(conversations: Conversations, cwd: str, *, choose: bool) -
         _("Which"), type=click.IntRange(1, min(len(here), 20)), default=1, err=True
     )
     return here[number - 1].id
-
-
-def _has_fancy_terminal() -> bool:
-    from app.view.console import console, is_fancy  # noqa: PLC0415 - rich is not for -c
-
-    return is_fancy(console())
 
 
 def instead_of(

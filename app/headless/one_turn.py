@@ -124,20 +124,12 @@ def screen(output: str, open_conversation: OpenConversation) -> Screen:
     return StreamJSONScreen(open_conversation) if output == "stream-json" else ToldScreen()
 
 
-async def run(
-    agent: Agent,
-    open_conversation: OpenConversation,
-    prompt: str,
-    output: str,
-    *,
-    began: happenings.Began,
-) -> int:
+async def run(agent: Agent, prompt: str, output: str, *, began: happenings.Began) -> int:
     """Run one turn; print by *output*, what *began* first; return the exit code.
 
     A signal ends the turn as Ctrl+C does: everything that happened is in the log.
     """
-    conversation_id = open_conversation.conversation.id
-    since = open_conversation.conversation.version + 1
+    since = agent.open_conversation.conversation.version + 1
     if output == "stream-json":
         happened(began)
     turn = asyncio.create_task(agent.run_turn(prompt))
@@ -146,9 +138,9 @@ async def run(
         told = explanation(error)
         if told is None or output == "text":
             raise error
-        _print_result(failure("not_recorded", told[0], conversation_id), output)
+        _print_result(failure("not_recorded", told[0], began.id), output)
         return code or told[1]
-    result = result_of(open_conversation.conversation, since)
+    result = result_of(agent.open_conversation.conversation, since)
     _print_result(msgspec.structs.replace(result, damage=began.damage), output)
     return code or (DONE if result.outcome == "done" else FAILED)
 

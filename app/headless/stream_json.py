@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from app.agent import Agent
-    from app.open_conversation import OpenConversation
     from app.ports import Proposal
     from domain.messages import JsonObject, ToolUseBlock
 
@@ -96,7 +95,6 @@ class Driver:
     """One conversation, driven from outside."""
 
     agent: Agent
-    open_conversation: OpenConversation
     approver: ProgramApprover | None
     began: happenings.Began
     _inbox: asyncio.Queue[_Job] = field(default_factory=asyncio.Queue)
@@ -172,13 +170,13 @@ class Driver:
         if self._turn is None:
             await self._begin(self.agent.run_turn(text))
             return
-        self.open_conversation.record(lambda conversation: conversation.queue_prompt(text))
-        happened(happenings.Queued(self.open_conversation.conversation.version, text))
+        self.agent.open_conversation.record(lambda conversation: conversation.queue_prompt(text))
+        happened(happenings.Queued(self.agent.open_conversation.conversation.version, text))
 
     # -- turns ---------------------------------------------------------------------------------
 
     async def _begin(self, turn: Coroutine[Any, Any, str]) -> None:
-        self._since = self.open_conversation.conversation.version + 1
+        self._since = self.agent.open_conversation.conversation.version + 1
         self._turn = asyncio.ensure_future(turn)
         self._turn.add_done_callback(lambda _: self._inbox.put_nowait(self._end))
         await asyncio.sleep(0)  # an interruption that follows at once finds the prompt recorded
@@ -190,9 +188,9 @@ class Driver:
         if not turn.cancelled() and (error := turn.exception()) is not None:
             if not isinstance(error, EXPECTED):
                 raise error
-            happened(failure("not_recorded", message_of(error), self.open_conversation.id))
+            happened(failure("not_recorded", message_of(error), self.began.id))
             return
-        conversation = self.open_conversation.conversation
+        conversation = self.agent.open_conversation.conversation
         happened(result_of(conversation, self._since))
         is_done = not turn.cancelled() and turn.result() == "done"
         if is_done and conversation.queue and not self._is_leaving:

@@ -14,7 +14,6 @@ from app.headless import stream_json
 from app.headless.stream_json import _MOST_WAITING, Driver
 from app.repl.prompt import LinePrompts
 from app.standard_input import LONGEST, Lines, LongInputError, lines_of, whole
-from tests.app.doubles import begin
 from tests.app.programs import Program
 
 ZEROS = Path("/dev/zero")
@@ -88,7 +87,7 @@ def test_a_prompt_without_an_end_is_refused(monkeypatch):
             whole()
 
 
-def test_lines_that_come_faster_than_they_are_obeyed_wait_outside(conversations, monkeypatch):
+def test_lines_that_come_faster_than_they_are_obeyed_wait_outside(monkeypatch):
     given, taken = [], []
 
     async def many():
@@ -97,7 +96,7 @@ def test_lines_that_come_faster_than_they_are_obeyed_wait_outside(conversations,
             yield b""
 
     async def overflow():
-        driver = Driver(None, conversations.start(begin()), None, began=None)
+        driver = Driver(None, None, began=None)
         listening = asyncio.ensure_future(driver._listen())
         for _ in range(2):
             for _ in range(100):  # whatever can happen does
