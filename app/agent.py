@@ -199,7 +199,7 @@ class Agent:
     async def _ask_in_room(self, spending: Spending) -> Answer:
         """Ask, in a context that fits; what the server refuses is changed, and asked again."""
         await self.compactor.make_room()
-        refusals = Refusals(self.open_conversation, self.compactor, self.screen)
+        refusals = Refusals(self.compactor)
         while True:
             lost = added(self._lost, self.compactor.summariser.unrecorded)
             spending.ask(self.open_conversation.conversation, lost, self._all_sent)

@@ -6,6 +6,7 @@ retries. What fails or is interrupted leaves the log as it was (case K6).
 
 from __future__ import annotations
 
+from dataclasses import InitVar, dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ SHARES = (1, 0.5, 0)
 """How much of what is usually kept stays, the first time that room is made and the next ones."""
 
 
+@dataclass
 class Compactor:
     """Makes room in the open conversation.
 
@@ -40,32 +42,26 @@ class Compactor:
         summariser: Asks for the summaries, and counts what that takes.
     """
 
-    def __init__(
-        self,
-        open_conversation: OpenConversation,
-        model: Model,
-        screen: Screen,
-        window_of: Callable[[str], int],
-        *,
-        surely_fits: int = 0,
-    ) -> None:
-        self._open_conversation = open_conversation
-        self._screen = screen
-        self._window_of = window_of
-        self._surely_fits = surely_fits
-        self._believed: int | None = None  # the window, before it was guessed to be smaller
-        self.summariser = Summariser(model, screen, lambda: self.window, self._learn_from)
+    open_conversation: OpenConversation
+    model: InitVar[Model]
+    screen: Screen
+    window_of: Callable[[str], int]
+    surely_fits: int = 0
+    _believed: int | None = None  # the window, before it was guessed to be smaller
+
+    def __post_init__(self, model: Model) -> None:
+        self.summariser = Summariser(model, self.screen, lambda: self.window, self._learn_from)
 
     def is_needed(self) -> bool:
         """Whether the next request would not leave room for its answer."""
-        conversation = self._open_conversation.conversation
-        surely_fits = 0 if conversation.known_limits.context_window else self._surely_fits
+        conversation = self.open_conversation.conversation
+        surely_fits = 0 if conversation.known_limits.context_window else self.surely_fits
         tokens = context_tokens(conversation)
         return tokens > surely_fits and tokens > self.room.limit
 
     def is_nearly_full(self) -> bool:
         """Whether the context fills most of the window, as far as anybody knows."""
-        return 2 * context_tokens(self._open_conversation.conversation) > self.room.limit
+        return 2 * context_tokens(self.open_conversation.conversation) > self.room.limit
 
     async def make_room(self, *, reason: str = "threshold") -> None:
         """Compact until the next request fits, keeping less and less of the recent past.
@@ -79,7 +75,7 @@ class Compactor:
             await self.compact(reason=reason, keep=max(int(self.room.keep * share), 1))
         if self.is_needed():
             room = self.room
-            tokens = context_tokens(self._open_conversation.conversation)
+            tokens = context_tokens(self.open_conversation.conversation)
             message = _(
                 "the conversation needs about {tokens:,} tokens and the model takes in "
                 "{window:,}, of which {reserve:,} are for the answer; compaction "
@@ -94,16 +90,16 @@ class Compactor:
         Raises:
             ModelError: there was no good summary; nothing changed.
         """
-        conversation = self._open_conversation.conversation
+        conversation = self.open_conversation.conversation
         cut = find_cut(conversation, self.room.keep if keep is None else keep)
         if cut is None:
             return False
         before = context_tokens(conversation)
-        self._screen.compacting(before)
+        self.screen.compacting(before)
         past, turn, asked = await self.summariser.summarise(
             conversation, Subject.of_cut(cut), focus=focus, may_be_whole=reason != "overflow"
         )
-        self._open_conversation.record(
+        self.open_conversation.record(
             lambda latest: latest.compact(
                 summary_text(cut, past, turn, self.room),
                 first_kept=cut.first_kept,
@@ -116,7 +112,7 @@ class Compactor:
             anywhere=True,  # it was paid for
         )
         self.summariser.unrecorded = {}
-        self._screen.compacted(context_tokens(self._open_conversation.conversation))
+        self.screen.compacted(context_tokens(self.open_conversation.conversation))
         return True
 
     async def rotated(self, *, focus: str = "") -> Callable[[Conversation], None]:
@@ -125,11 +121,11 @@ class Compactor:
         Raises:
             ModelError: there was no good summary, or there is nothing to summarise.
         """
-        conversation = self._open_conversation.conversation
+        conversation = self.open_conversation.conversation
         cut = find_cut(conversation, self.room.keep)
         if cut is None:
             raise ModelError(_("There is nothing to compact yet."), kind="nothing_to_compact")
-        self._screen.compacting(context_tokens(conversation))
+        self.screen.compacting(context_tokens(conversation))
         past, turn, _asked = await self.summariser.summarise(
             conversation, Subject.of_cut(cut), focus=focus
         )
@@ -144,11 +140,11 @@ class Compactor:
         Raises:
             ModelError: there was no good summary; nothing changed.
         """
-        conversation = self._open_conversation.conversation
+        conversation = self.open_conversation.conversation
         summary, _turn, asked = await self.summariser.summarise(
             conversation, Subject.of_branch(left), focus=focus
         )
-        self._open_conversation.record(
+        self.open_conversation.record(
             lambda latest: latest.leave_branch(
                 target,
                 summary,
@@ -163,8 +159,8 @@ class Compactor:
     @property
     def window(self) -> int:
         """How many tokens today's model takes in: as is known of it, or as its server has said."""
-        conversation = self._open_conversation.conversation
-        return conversation.known_limits.within(self._window_of(conversation.model or ""))
+        conversation = self.open_conversation.conversation
+        return conversation.known_limits.within(self.window_of(conversation.model or ""))
 
     @property
     def room(self) -> Room:
@@ -173,12 +169,12 @@ class Compactor:
 
     def learn(self, **limit: int) -> bool:
         """Record a limit of today's model (see `Limits`); return whether that is news."""
-        conversation = self._open_conversation.conversation
+        conversation = self.open_conversation.conversation
         before = conversation.version
-        self._open_conversation.record(
+        self.open_conversation.record(
             lambda latest: latest.learn_limits(latest.model or "", **limit)
         )
-        return self._open_conversation.conversation.version > before
+        return self.open_conversation.conversation.version > before
 
     def learn_window(self, problem: ModelError, *, is_first: bool = False) -> bool:
         """Learn the window from an overflow; return whether it is smaller than was believed.
@@ -194,7 +190,7 @@ class Compactor:
             return named < window and self.learn(context_window=named)
         if problem.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             return False  # too many bytes, whatever the window is
-        conversation = self._open_conversation.conversation
+        conversation = self.open_conversation.conversation
         sent = problem.requested_tokens or context_tokens(conversation)
         refused = sent + conversation.known_limits.answer(conversation.max_tokens or 1)
         if refused <= SMALLEST_GUESS or (is_first and 2 * sent > window):

@@ -19,8 +19,6 @@ from infrastructure.errors import ModelError
 
 if TYPE_CHECKING:
     from app.compactor import Compactor
-    from app.open_conversation import OpenConversation
-    from app.ports import Screen
     from domain.conversation import Conversation
 
 MAX_ANSWERS = 6
@@ -33,9 +31,7 @@ _MAY_NAME_CONTENT = frozenset({400, 415, 422, 500, 501})
 class Refusals:
     """Answers the refusals of one request, each of which may uncover the next."""
 
-    open_conversation: OpenConversation
     compactor: Compactor
-    screen: Screen
     _answered: int = 0
     _has_made_room: bool = False
 
@@ -63,9 +59,9 @@ class Refusals:
 
     def _drop_field(self, field: str, problem: ModelError) -> bool:
         """Go on without the *field* that the refusal names, where nothing else depends on it."""
-        if field != "cache_control" or not self.open_conversation.conversation.caching:
+        if field != "cache_control" or not self.compactor.open_conversation.conversation.caching:
             return False
-        self.open_conversation.record(
+        self.compactor.open_conversation.record(
             lambda latest: latest.change_model(
                 latest.model or "", max_tokens=latest.max_tokens or 1, caching=False
             )
@@ -76,18 +72,18 @@ class Refusals:
     def _refused_field(self, problem: ModelError) -> str | None:
         if problem.is_overflow or problem.status not in _MAY_NAME_CONTENT:
             return None
-        conversation = self.open_conversation.conversation
+        conversation = self.compactor.open_conversation.conversation
         return refused_field(context(conversation, conversation.leaf), problem.reason)
 
     def _leave_out(self, problem: ModelError) -> bool:
         """Withhold what the refusal names; False if that is nothing, or left out already."""
         if problem.is_overflow or problem.status not in _MAY_NAME_CONTENT:
             return False
-        conversation = self.open_conversation.conversation
+        conversation = self.compactor.open_conversation.conversation
         meant = suspects(conversation, context(conversation, conversation.leaf), problem.reason)
         if meant is None:
             return False
-        self.open_conversation.record(
+        self.compactor.open_conversation.record(
             lambda latest: latest.withhold(meant.entries, meant.kinds, reason=problem.reason)
         )
         self._say_again(problem)
@@ -95,7 +91,7 @@ class Refusals:
 
     def _say_again(self, problem: ModelError) -> None:
         again = _("{reason}; asked again without it").format(reason=problem.reason)
-        self.screen.streamed(
+        self.compactor.screen.streamed(
             {"type": "retry", "attempt": self._answered, "of": MAX_ANSWERS, "after": 0.0,
              "reason": again}
         )  # fmt: skip
@@ -116,7 +112,7 @@ class Refusals:
 
     def _with_next_step(self, problem: ModelError) -> ModelError:
         """Return *problem* with what a person can do about it."""
-        advice = self._advice(problem, self.open_conversation.conversation)
+        advice = self._advice(problem, self.compactor.open_conversation.conversation)
         return replace(problem, message=problem.reason, advice=advice) if advice else problem
 
     def _advice(self, problem: ModelError, conversation: Conversation) -> str | None:

@@ -164,7 +164,7 @@ def test_every_summary_request_fits_the_window(conversations, tmp_path):
     with ScriptedServer([reply(f"{n} {LONG * 6}") for n in range(3)]) as server:
         desk = Desk(conversations, server, tmp_path, window=200_000)
         asyncio.run(desk.say("one " + big, "two", "three"))
-        desk.compactor._window_of = lambda _: WINDOW
+        desk.compactor.window_of = lambda _: WINDOW
         asyncio.run(desk.say("four"))
         asked = [r.json for r in server.requests if "Summarise this" in texts(r.json)[-1]]
 

@@ -57,7 +57,7 @@ def do(desk, work):
 
 
 def compact(desk, *, window=200_000, **more):
-    desk.compactor._window_of = lambda _: window
+    desk.compactor.window_of = lambda _: window
     return do(desk, desk.compactor.compact(**({"reason": "manual", "keep": 1} | more)))
 
 
@@ -90,7 +90,7 @@ def test_each_request_for_a_summary_is_recorded_proven_and_shown(desk, conversat
     if how == "compact":
         compact(desk, window=window, focus="all")
     else:
-        desk.compactor._window_of = lambda _: window
+        desk.compactor.window_of = lambda _: window
         talk = desk.talk
         target = talk.messages()[1].originator_version
         left = [e for e in talk.path(talk.leaf) if e.originator_version > target]
