@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from domain.events import BranchSummarized, Compacted, MessageAppended, Version
@@ -31,31 +32,24 @@ class Rebuilt(NamedTuple):
         return self.recorded_digest in (None, self.request.digest(self.form))
 
 
-def request_for(
-    conversations: Conversations, conversation: Conversation, entry: Version | None
-) -> Rebuilt:
-    """Return the request behind the answer *entry*; for another entry, its context at that time.
-
-    With no *entry*: the context of the leaf, as the next prompt would extend it.
-    """
-    if entry is None:
-        return Rebuilt(request_of(conversation, conversation.leaf), None)
-    asked = conversation.entry(entry)
-    if isinstance(asked, MessageAppended) and asked.request_version is not None:
-        past = conversations.get(conversation.id, version=asked.request_version)
-        leaf = conversation.parent_of(entry)
-        return Rebuilt(request_of(past, leaf), asked.request_digest)
-    past = conversations.get(conversation.id, version=entry)
-    return Rebuilt(request_of(past, entry), None)
-
-
-def summary_requests_for(
+def requests_for(
     conversations: Conversations, conversation: Conversation, entry: Version | None
 ) -> list[Rebuilt]:
-    """Return the requests behind the summary *entry*; none for anything else, nor if unrecorded."""
-    summary = conversation.entry(entry) if entry is not None else None
-    if not isinstance(summary, Compacted | BranchSummarized) or summary.asked is None:
-        return []
-    past = conversations.get(conversation.id, version=summary.asked.version)
-    digests = (step.digest for step in summary.asked.steps)
-    return [Rebuilt(*pair) for pair in zip(rebuilt(past, summary), digests, strict=False)]
+    """Return the requests behind *entry*: one of an answer, several of a summary in pieces.
+
+    For another entry: its context at that time. With no *entry*: the context of the leaf, as the
+    next prompt would extend it.
+    """
+    if entry is None:
+        return [Rebuilt(request_of(conversation, conversation.leaf), None)]
+    past = partial(conversations.get, conversation.id)
+    match conversation.entry(entry):
+        case MessageAppended(request_version=int(version), request_digest=digest):
+            request = request_of(past(version=version), conversation.parent_of(entry))
+            return [Rebuilt(request, digest)]
+        case (Compacted() | BranchSummarized()) as summary if summary.asked is not None:
+            requests = rebuilt(past(version=summary.asked.version), summary)
+            digests = (step.digest for step in summary.asked.steps)
+            if requests:
+                return [Rebuilt(*pair) for pair in zip(requests, digests, strict=False)]
+    return [Rebuilt(request_of(past(version=entry), entry), None)]

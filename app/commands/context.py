@@ -9,7 +9,7 @@ import click
 from app import bootstrap, references
 from app.damage import say_damage
 from app.i18n import _
-from app.requests import Rebuilt, request_for, summary_requests_for
+from app.requests import Rebuilt, requests_for
 from app.settings import settings
 from app.terminal import is_looked_at
 from app.view.plain import complain, plain
@@ -25,9 +25,7 @@ def command(store: str | None, *, reference: str, as_json: bool) -> None:
     with bootstrap.conversations(settings(store=store)) as conversations:
         conversation_id, version = references.place(conversations, reference)
         conversation = conversations.get(conversation_id)
-        requests = summary_requests_for(conversations, conversation, version)
-        if not requests:
-            requests = [request_for(conversations, conversation, version)]
+        requests = requests_for(conversations, conversation, version)
         say_damage(conversations, conversation_id)
     for request in requests:
         _print(request, as_json=as_json)

@@ -8,7 +8,7 @@ from eventsourcing.persistence import OperationalError
 
 from app.agent import MAX_PAUSES
 from app.errors import NotRecordedError
-from app.requests import request_for
+from app.requests import requests_for
 from app.verification import verify
 from domain.calls import NEVER_STARTED
 from domain.errors import InvalidCommandError
@@ -73,7 +73,7 @@ def test_every_request_is_rebuilt_byte_for_byte_from_the_log(conversations, tmp_
         asyncio.run(desk.say("go", "and again"))
 
     answers = [m for m in desk.talk.messages() if m.content.role == "assistant"]
-    requests = [request_for(conversations, desk.talk, m.originator_version) for m in answers]
+    requests = [requests_for(conversations, desk.talk, m.originator_version)[0] for m in answers]
     assert len(answers) == len(server.requests) == 3
     for rebuilt, received in zip(requests, server.requests, strict=True):
         assert rebuilt.request.body == received.body

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from app.application import Conversations
 from app.cli import leftfold
-from app.requests import summary_requests_for
+from app.requests import requests_for
 from app.verification import verify
 from domain.events import BranchSummarized, Compacted, LimitsLearned
 from domain.projections.compaction import context_tokens
@@ -68,7 +68,7 @@ def summary_of(desk):
 
 def shown(conversations, desk):
     entry = summary_of(desk).originator_version
-    return [r.request.body for r in summary_requests_for(conversations, desk.talk, entry)]
+    return [r.request.body for r in requests_for(conversations, desk.talk, entry)]
 
 
 def test_a_summary_shares_the_prefix_of_the_conversation_where_it_fits(desk, conversations):
