@@ -244,13 +244,10 @@ class AgentFactory:
 
     def foreseen(self, conversation: Conversation) -> Conversation:
         """Return a copy of *conversation* with the instructions that its next request has."""
-        if conversation.pending_events:
-            copy = Conversation.blank(conversation.id, conversation.created_on)
-            pending: list[Any] = list(conversation.pending_events)
-            for event in pending:
-                copy.fold(event)
-        else:
-            copy = self.conversations.get(conversation.id, version=conversation.version)
+        pending: list[Any] = list(conversation.pending_events)
+        copy = Conversation.replay(None, pending) or self.conversations.get(
+            conversation.id, version=conversation.version
+        )
         if copy.instructions is None:
             self._instruct(copy, self._toolbox(copy))
         return copy

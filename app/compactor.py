@@ -99,7 +99,7 @@ class Compactor:
         past, turn, asked = await self.summariser.summarise(
             conversation, Subject.of_cut(cut), focus=focus, may_be_whole=reason != "overflow"
         )
-        self.open_conversation.record(
+        self._record(
             lambda latest: latest.compact(
                 summary_text(cut, past, turn, self.room),
                 first_kept=cut.first_kept,
@@ -108,10 +108,8 @@ class Compactor:
                 model=conversation.model,
                 usage=self.summariser.unrecorded,
                 asked=asked,
-            ),
-            anywhere=True,  # it was paid for
+            )
         )
-        self.summariser.unrecorded = {}
         self.screen.compacted(context_tokens(self.open_conversation.conversation))
         return True
 
@@ -144,16 +142,19 @@ class Compactor:
         summary, _turn, asked = await self.summariser.summarise(
             conversation, Subject.of_branch(left), focus=focus
         )
-        self.open_conversation.record(
+        self._record(
             lambda latest: latest.leave_branch(
                 target,
                 summary,
                 asked=asked,
                 model=conversation.model,
                 usage=self.summariser.unrecorded,
-            ),
-            anywhere=True,
+            )
         )
+
+    def _record(self, command: Callable[[Conversation], object]) -> None:
+        """Record a summary wherever the leaf is by now: it was paid for."""
+        self.open_conversation.record(command, anywhere=True)
         self.summariser.unrecorded = {}
 
     @property
