@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import click
-
 from app.i18n import _
+from app.terminal import Question
 from app.view.plain import complain, one_line
 from app.view.visible import visible_lines
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from domain.events import Version
 
 _LONGEST, _MOST = 200, 5
-SEND, DROP, KEEP = CHOICES = ("send", "drop", "keep")
+SEND, DROP, KEEP = "send", "drop", "keep"
 
 
 def held_back(conversation: Conversation) -> Iterator[str]:
@@ -76,29 +75,15 @@ def say_held_back(conversation: Conversation, cwd: str) -> None:
         complain(how.format(id=conversation.id))
 
 
-def ask_about_queue(open_conversation: OpenConversation) -> None:
-    """Show the prompts that were not queued here, whole, and ask what is to become of them."""
-    waiting = dict(open_conversation.conversation.held_back)
-    if waiting:
-        for line in queued_lines(waiting.values()):
-            click.echo(line, err=True)
-        choices = click.Choice(CHOICES)
-        settle(
-            open_conversation,
-            waiting,
-            click.prompt(question(), type=choices, default=KEEP, err=True),
-        )
-
-
-def queued_lines(prompts: Iterable[str]) -> list[str]:
-    """Return, for people, the whole of the *prompts* that were not queued here."""
-    lines = [line for text in prompts for line in visible_lines(text)]
-    return [_("Queued in this log, and not by you here:"), *lines]
-
-
-def question() -> str:
-    """Return what is asked about the prompts that were not queued here."""
-    return _("Send it with your next prompt, drop it, or keep it")
+def question(waiting: Mapping[Version, str]) -> Question:
+    """Show the prompts that are *waiting*, whole, and ask what is to become of them."""
+    lines = [line for text in waiting.values() for line in visible_lines(text)]
+    return Question(
+        [_("Queued in this log, and not by you here:"), *lines],
+        _("Send it with your next prompt, drop it, or keep it"),
+        (SEND, DROP, KEEP),
+        KEEP,
+    )
 
 
 def settle(

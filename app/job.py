@@ -11,7 +11,7 @@ from app import bootstrap, missing_directory, which_conversation
 from app.approvers import AllowAll, RefuseAll
 from app.errors import DONE
 from app.i18n import _
-from app.terminal import is_typed_at
+from app.terminal import ask, is_typed_at
 from app.view.plain import complain
 from infrastructure.errors import LeaseHeldError
 
@@ -50,7 +50,7 @@ def run(job: Job, chosen: Settings, *, go_on: bool, resume: str | None, fork_of:
         )
         if earlier is not None:
             gone = missing_directory.check(conversations, earlier, chosen, is_asked=is_asked)
-            match missing_directory.ask(gone, chosen.cwd) if gone else "here":
+            match ask(missing_directory.question(gone, chosen.cwd)) if gone else "here":
                 case "fork":
                     earlier = conversations.fork(earlier)
                 case "cancel":
@@ -156,9 +156,10 @@ def _say_left_out(factory: AgentFactory, open_conversation: OpenConversation) ->
 
 def _tell_held_back(open_conversation: OpenConversation, cwd: str, *, is_asked: bool) -> None:
     """Say what a log brings that was not recorded here; the banner says it to who can be asked."""
-    from app.held_back import ask_about_queue, say_held_back  # noqa: PLC0415
+    from app.held_back import question, say_held_back, settle  # noqa: PLC0415
 
-    if is_asked and is_typed_at():
-        ask_about_queue(open_conversation)
+    waiting = dict(open_conversation.conversation.held_back)
+    if is_asked and is_typed_at() and waiting:
+        settle(open_conversation, waiting, ask(question(waiting)))
     elif not is_asked:
         say_held_back(open_conversation.conversation, cwd)

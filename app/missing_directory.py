@@ -8,12 +8,11 @@ A person who is in that directory has chosen it.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
-
-import click
+from typing import TYPE_CHECKING
 
 from app.errors import DirectoryGoneError, ForeignDirectoryError
 from app.i18n import _
+from app.terminal import Question
 from app.view.plain import plain
 from domain.events import Started
 from domain.seals import is_own_directory
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 
     from app.application import Conversations
     from app.settings import Settings
-
-Choice = Literal["here", "fork", "cancel"]
-CHOICES: tuple[Choice, ...] = ("here", "fork", "cancel")
 
 
 def check(
@@ -50,23 +46,12 @@ def check(
     return first.cwd
 
 
-def ask(gone: str, here: str) -> Choice:
-    """Ask whether to go on *here*, in a copy, or not at all."""
-    told, asked = question(gone, here)
-    click.echo(told, err=True)
-    choices = click.Choice(CHOICES)
-    picked: Choice = click.prompt(asked, type=choices, default="cancel", err=True)
-    return picked
-
-
-def question(gone: str, here: str) -> tuple[str, str]:
-    """Return what a person is told, and asked."""
+def question(gone: str, here: str) -> Question:
+    """Return the question whether to go on *here*, in a copy, or not at all."""
     told = (
         _("The directory of this conversation was not chosen here: {gone}")
         if Path(gone).is_dir()
         else _("The directory of this conversation is gone: {gone}")
     )
-    return (
-        told.format(gone=plain(gone)),
-        _("Go on in {cwd}, or in a copy there").format(cwd=plain(here)),
-    )
+    asked = _("Go on in {cwd}, or in a copy there").format(cwd=plain(here))
+    return Question([told.format(gone=plain(gone))], asked, ("here", "fork", "cancel"), "cancel")

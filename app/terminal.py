@@ -1,9 +1,32 @@
-"""Whether a person is at the other end: asked here, and nowhere else."""
+"""Whether a person is at the other end: found out here, and nowhere else; and what one is asked."""
 
 from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Question(NamedTuple):
+    """What a person is *told*, and *asked*: for one of the *words*, or else for the *default*."""
+
+    told: Sequence[str]
+    asked: str
+    words: Sequence[str]
+    default: str
+
+
+def ask(question: Question) -> str:
+    """Ask where there is no prompt of ours yet, until one of the words is typed, or nothing."""
+    for line in question.told:
+        click.echo(line, err=True)
+    words = click.Choice(question.words)
+    return str(click.prompt(question.asked, type=words, default=question.default, err=True))
 
 
 def is_typed_at() -> bool:

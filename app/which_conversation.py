@@ -10,7 +10,7 @@ import click
 from app import missing_directory, references
 from app.errors import DONE, UsageError
 from app.i18n import _
-from app.terminal import is_typed_at
+from app.terminal import Question, ask, is_typed_at
 from app.view.plain import complain, plain
 
 if TYPE_CHECKING:
@@ -86,9 +86,8 @@ def instead_of(
     if not is_asked or not is_typed_at():
         complain(_("to go on in a copy, use --fork {wanted}").format(wanted=wanted))
         raise held
-    click.echo(plain(str(held)), err=True)
-    choices = click.Choice(["fork", "look", "leave"])
-    match click.prompt(_("Go on in a copy, or only look"), type=choices, default="fork", err=True):
+    asked = _("Go on in a copy, or only look")
+    match ask(Question([plain(str(held))], asked, ("fork", "look", "leave"), "fork")):
         case "fork":
             return conversations.fork(wanted)
         case "look":

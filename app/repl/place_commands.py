@@ -21,10 +21,10 @@ from domain.events import MessageAppended, Version
 from domain.projections.outline import outline
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from uuid import UUID
 
     from app.repl.desk import Desk
+    from app.terminal import Question
     from domain.conversation import Conversation
 
 
@@ -57,7 +57,7 @@ async def resume(desk: Desk, arguments: str) -> None:
         return
     settings = factory.settings
     gone = missing_directory.check(conversations, chosen, settings, is_asked=desk.is_at_terminal)
-    match await choose_directory(desk, gone, settings.cwd) if gone else "here":
+    match await choose(desk, missing_directory.question(gone, settings.cwd)) if gone else "here":
         case "fork":
             chosen = conversations.fork(chosen)
         case "cancel":
@@ -87,34 +87,27 @@ async def _chosen(desk: Desk, arguments: str) -> UUID | None:
         return await picker.pick()
 
 
-async def choose(desk: Desk, question: str, words: Sequence[str], default: str) -> str:
-    """Ask *question*, and return one of *words*, of which the beginning will do.
+async def choose(desk: Desk, question: Question) -> str:
+    """Ask *question*, and return one of its words, of which the beginning will do.
 
-    Everything else, also Ctrl+C and the end of the input, is the *default*. What was typed before
+    Everything else, also Ctrl+C and the end of the input, is the default. What was typed before
     the question is no answer to it.
     """
+    told, asked, words, default = question
+    for line in told:
+        desk.say(line)
     async with desk.type_ahead.paused():
         throw_away_input(get_app_session().input)
-        line = await ask_line(f"{question} ({', '.join(words)}) [{default}]: ", is_kept=True)
-    answer = (line or "").strip().lower()
+        typed = await ask_line(f"{asked} ({', '.join(words)}) [{default}]: ", is_kept=True)
+    answer = (typed or "").strip().lower()
     return next((word for word in words if answer and word.startswith(answer)), default)
 
 
-async def choose_directory(desk: Desk, gone: str, here: str) -> str:
-    """Ask where to go on with a conversation whose directory is *gone*."""
-    told, question = missing_directory.question(gone, here)
-    desk.say(told)
-    return await choose(desk, question, missing_directory.CHOICES, "cancel")
-
-
 async def settle_queue(desk: Desk) -> None:
-    """Show the prompts that were not queued here, and ask what is to become of them."""
-    waiting = dict(desk.conversation.held_back)
-    if waiting:
-        for line in held_back.queued_lines(waiting.values()):
-            desk.say(line)
-        choice = await choose(desk, held_back.question(), held_back.CHOICES, held_back.KEEP)
-        held_back.settle(desk.open_conversation, waiting, choice)
+    """Ask what is to become of the prompts that were not queued here, if there are any."""
+    if waiting := dict(desk.conversation.held_back):
+        picked = await choose(desk, held_back.question(waiting))
+        held_back.settle(desk.open_conversation, waiting, picked)
 
 
 async def fork(desk: Desk, arguments: str) -> None:

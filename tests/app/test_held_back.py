@@ -10,7 +10,8 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from app.held_back import ask_about_queue, held_back
+from app.held_back import held_back
+from app.job import _tell_held_back
 from app.repl.place_commands import settle_queue
 from domain import events
 from domain.messages import ToolUseBlock
@@ -55,8 +56,12 @@ def brought(conversations):
 
 def at_the_start(at_hand, typed):
     """Answer the question that is asked before the DESK begins; return what was shown."""
-    with CliRunner().isolation(f"{typed}\n") as (_out, err, _):
-        ask_about_queue(at_hand)
+    with (
+        CliRunner().isolation(f"{typed}\n") as (_out, err, _),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr("app.job.is_typed_at", lambda: True)
+        _tell_held_back(at_hand, "/here", is_asked=True)
         return err.getvalue().decode().splitlines()
 
 

@@ -11,8 +11,9 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from app.errors import DirectoryGoneError, ForeignDirectoryError
-from app.missing_directory import ask, check
-from app.repl.place_commands import choose_directory
+from app.missing_directory import check, question
+from app.repl.place_commands import choose
+from app.terminal import ask
 from domain.conversation import Conversation
 
 
@@ -62,7 +63,7 @@ def test_a_directory_is_gone_into_if_it_is_there_and_was_chosen_here(
 
 def at_the_start(gone, typed):
     with CliRunner().isolation(f"{typed}\n") as (_out, err, _):
-        return ask(gone, "/here"), err.getvalue().decode()
+        return ask(question(gone, "/here")), err.getvalue().decode()
 
 
 def in_the_repl(gone, typed):
@@ -70,7 +71,7 @@ def in_the_repl(gone, typed):
     desk = SimpleNamespace(say=said.append, type_ahead=SimpleNamespace(paused=nullcontext))
     with create_pipe_input() as source, create_app_session(source, DummyOutput()):
         source.send_text(f"{typed}\r")
-        return asyncio.run(choose_directory(desk, gone, "/here")), said[0]
+        return asyncio.run(choose(desk, question(gone, "/here"))), said[0]
 
 
 @pytest.mark.parametrize("asking", [at_the_start, in_the_repl])

@@ -13,6 +13,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
 from app.repl.place_commands import choose
+from app.terminal import Question
 
 WORDS = ("send", "drop", "keep")
 DESK = SimpleNamespace(type_ahead=SimpleNamespace(paused=nullcontext))
@@ -24,7 +25,7 @@ def chosen(typed, *, before=""):
         if before:
             store_typeahead(source, [*map(KeyPress, before), KeyPress(Keys.ControlM)])
         source.send_text(typed)
-        return asyncio.run(choose(DESK, "Send it?", WORDS, "keep"))
+        return asyncio.run(choose(DESK, Question((), "Send it?", WORDS, "keep")))
 
 
 @pytest.mark.parametrize(
