@@ -9,6 +9,7 @@ from uuid import uuid4
 from zlib import crc32
 
 import pytest
+from msgspec import Raw
 
 from app.application import Conversations
 from domain.calls import NEVER_STARTED, NO_INPUT
@@ -324,3 +325,12 @@ def test_a_body_that_only_its_checksum_vouches_for_is_sent_as_it_should_be(
     sent = sent_for(conversations, copied_in(home, bodies, agreeing))
 
     assert repr(sent) == repr(expected)
+
+
+@pytest.mark.parametrize(("bodies", "expected"), NOT_BELIEVED.values(), ids=NOT_BELIEVED)
+def test_no_body_is_passed_on_for_where_it_comes_from(bodies, expected):
+    """Nothing has looked at these bytes before: they are of no log."""
+    messages = (b.message(Raw(body), model="m") for body in bodies)
+    conversation = b.conversation(b.started(), *messages)
+
+    assert repr(context(conversation, conversation.leaf)["messages"]) == repr(expected)
