@@ -88,7 +88,7 @@ def test_who_waits_for_the_first_prompt_is_told_once():
 def test_a_prompt_can_stand_before_it_is_read_and_what_is_typed_is_not_lost():
     async def stand():
         with create_pipe_input() as source, create_app_session(source, DummyOutput()):
-            prompts = TerminalPrompts(None)
+            prompts = TerminalPrompts(None, clock=lambda: 0.0)
             prompts.begin(is_deaf=False)
             source.send_text("one\rtwo\r")
             return [await asyncio.wait_for(prompts.read(), 10) for _ in range(2)]
