@@ -29,7 +29,7 @@ from tests.levels import at_level
 from tests.server import ScriptedServer
 
 CHANGING = ("open", "write", "ftruncate", "fsync", "fdatasync", "replace", "unlink", "mkdir")
-LOOKING = ("pread", "stat", "fstat", "scandir", "fchmod", "chmod", "urandom")
+LOOKING = ("pread", "lstat", "fstat", "lseek", "scandir", "fchmod", "chmod", "urandom")
 
 STRIDE = at_level(quick=3, whole=1)
 """One call of so many is made to fail, another one for each kind of error."""
