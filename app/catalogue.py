@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
-from app.errors import UnreadableConversationError, kind_of
+from app.errors import UnreadableConversationError
+from app.explanations import kind_of
 from app.outputs import Problem, Unreadable, write
 from app.view.plain import complain
 from domain.projections.catalogue import row as row_of

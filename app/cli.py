@@ -223,7 +223,8 @@ def main() -> NoReturn:
         look_away()
         sys.exit(0)
     except Exception as error:  # noqa: BLE001 - said here, or nowhere
-        from app.errors import FAILED, explanation, kind_of, name_of, traceback_of  # noqa: PLC0415
+        from app.errors import FAILED  # noqa: PLC0415
+        from app.explanations import explanation, kind_of, name_of, traceback_of  # noqa: PLC0415
         from app.view.plain import plain  # noqa: PLC0415
 
         if os.environ.get("LEFTFOLD_DEBUG"):

@@ -15,9 +15,8 @@ from app.errors import UsageError
 from app.i18n import _
 from app.places import expanded, home, working_directory
 from app.suggestions import suggestion
-from infrastructure.errors import reason_of
 from infrastructure.model.environment import DEFAULT_MODEL
-from infrastructure.safe_files import NotTrustedError, require_trusted, whole
+from infrastructure.safe_files import NotTrustedError, reason_of, require_trusted, whole
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from app.i18n import _
 from domain.text import valid
-from infrastructure.errors import reason_of
-from infrastructure.safe_files import NotTrustedError, beginning, is_own, require_trusted
+from infrastructure.safe_files import NotTrustedError, beginning, is_own, reason_of, require_trusted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -17,9 +17,8 @@ from app.places import (
     working_directory,
 )
 from app.view.plain import complain
-from infrastructure.errors import reason_of
 from infrastructure.model.environment import has_credentials
-from infrastructure.safe_files import whole
+from infrastructure.safe_files import reason_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

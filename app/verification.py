@@ -13,9 +13,10 @@ from uuid import UUID
 from app.outputs import Finding, Verified, VerifiedOrder
 from domain.events import TOPICS, Entry, Unrecognised
 from domain.projections.context import PROJECTION
-from infrastructure.errors import LogMissingError, StoreError, reason_of
+from infrastructure.errors import LogMissingError, StoreError
 from infrastructure.jsonl.notification_file import SIZE, BrokenOrderError, inspected
 from infrastructure.jsonl.store import SUFFIX, TRASH
+from infrastructure.safe_files import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

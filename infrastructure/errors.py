@@ -21,6 +21,7 @@ from eventsourcing.persistence import (
     ProgrammingError,
 )
 
+from infrastructure.safe_files import reason_of
 from infrastructure.secrets import redacted
 
 if TYPE_CHECKING:
@@ -171,8 +172,3 @@ class ModelError(Exception):
 
 class ToolError(Exception):
     """Base of everything that a tool can fail with; the text is for the model to read."""
-
-
-def reason_of(error: OSError) -> str:
-    """Return what the system says of an error, in its words."""
-    return error.strerror or str(error)

@@ -80,3 +80,8 @@ def require_trusted(path: Path, inside: Path) -> None:
 def is_own(status: os.stat_result) -> bool:
     """Whether a file is this user's, or root's."""
     return status.st_uid in (0, os.geteuid())
+
+
+def reason_of(error: OSError) -> str:
+    """Return what the system says of an error, in its words."""
+    return error.strerror or str(error)

@@ -15,8 +15,8 @@ import re
 from pathlib import Path
 from typing import Final
 
-from infrastructure.errors import reason_of
 from infrastructure.jsonl import disk
+from infrastructure.safe_files import reason_of
 
 KEY_NAME: Final = "seal.key"
 _BYTES: Final = 32

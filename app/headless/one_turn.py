@@ -14,7 +14,8 @@ import click
 import msgspec
 from msgspec import UNSET
 
-from app.errors import DONE, FAILED, explanation
+from app.errors import DONE, FAILED
+from app.explanations import explanation
 from app.headless import happenings
 from app.i18n import _
 from app.outputs import Problem, look_away, write

@@ -14,7 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from app.approvers import NOBODY, approval
-from app.errors import DONE, EXPECTED, message_of
+from app.errors import DONE
+from app.explanations import EXPECTED, message_of
 from app.headless import happenings
 from app.headless.one_turn import failure, happened, result_of
 from app.ports import Approval

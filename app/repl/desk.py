@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.bootstrap import working_directory
-from app.errors import explanation, name_of, traceback_of
+from app.explanations import explanation, name_of, traceback_of
 from app.i18n import _
 from app.repl.attachments import Attachments
 from app.repl.attention import Attention

@@ -10,7 +10,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from app.errors import DONE, EXPECTED, FAILED
+from app.errors import DONE, FAILED
+from app.explanations import EXPECTED
 from app.i18n import _
 from app.repl import slash
 from app.repl.command import parsed

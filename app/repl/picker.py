@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from app.catalogue import rows
-from app.errors import EXPECTED, message_of
+from app.explanations import EXPECTED, message_of
 from app.i18n import _
 from app.repl.chooser import Choice, Chooser
 from app.repl.line_session import ask_line

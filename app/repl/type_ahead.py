@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from app.errors import EXPECTED
+from app.explanations import EXPECTED
 from app.repl.command import parsed
 from app.repl.unread_terminal import typed_ahead
 from domain.conversation import Conversation

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from infrastructure.errors import ModelError
 from infrastructure.model.environment import base_url as base_url_of_environment
-from infrastructure.model.environment import cleaned, unusable
+from infrastructure.model.environment import cleaned
 from infrastructure.model.proxies import proxies, proxy_of
 
 if TYPE_CHECKING:
@@ -176,3 +176,9 @@ def _tls(httpx2: Any) -> Any:
                 name, f"no certificates can be read from it ({error})", value=value
             ) from error
     return httpx2.create_ssl_context(trust_env=False)
+
+
+def unusable(name: str, why: str, *, value: str | None = None) -> ModelError:
+    """Return the error of the variable *name*: its value, unless it is a secret, and why."""
+    shown = "" if value is None else f"={value!r}"
+    return ModelError(f"{name}{shown}: {why}", kind="environment_error")

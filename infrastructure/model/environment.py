@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 from urllib.parse import urlsplit
 
-from infrastructure.errors import ModelError
-
 DEFAULT_MODEL = "claude-sonnet-5-5"
 """The SDK's newest Sonnet."""
 
@@ -58,9 +56,3 @@ def knows_caching() -> bool:
     except ValueError:  # no address at all: the first request says so
         return False
     return host is not None and (host == "anthropic.com" or host.endswith(".anthropic.com"))
-
-
-def unusable(name: str, why: str, *, value: str | None = None) -> ModelError:
-    """Return the error of the variable *name*: its value, unless it is a secret, and why."""
-    shown = "" if value is None else f"={value!r}"
-    return ModelError(f"{name}{shown}: {why}", kind="environment_error")

@@ -11,8 +11,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, Self
 
 from domain.text import valid
-from infrastructure.errors import reason_of
 from infrastructure.jsonl import disk
+from infrastructure.safe_files import reason_of
 from infrastructure.tools.encodings import decode
 from infrastructure.tools.terminal import Terminal, shown
 

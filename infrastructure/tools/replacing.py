@@ -17,7 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from infrastructure.errors import ToolError, reason_of
+from infrastructure.errors import ToolError
+from infrastructure.safe_files import reason_of
 
 if TYPE_CHECKING:
     from infrastructure.tools.files import FileState

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from domain.answer import UNPARSED
 from domain.text import valid, valid_json
 from domain.tool_use import Plan, ToolOutput
-from infrastructure.errors import ToolError, reason_of
+from infrastructure.errors import ToolError
+from infrastructure.safe_files import reason_of
 
 if TYPE_CHECKING:
     from infrastructure.tools.output import ToolContext

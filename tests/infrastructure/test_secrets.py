@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import explanation, name_of, traceback_of
+from app.explanations import explanation, name_of, traceback_of
 from domain.text import valid
 from infrastructure.errors import ModelError, StoreError
 from infrastructure.secrets import is_secret, names_secret, redacted
