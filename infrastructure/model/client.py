@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
     from domain.request import Request
 
-_AS_CREATE: Any = {
-    "headers": {"content-type": "application/json"},
-    "span_name": "anthropic.messages.create",
-    "span_route": "/v1/messages",
-}
+_AS_CREATE: Any = {"span_name": "anthropic.messages.create", "span_route": "/v1/messages"}
 """What `messages.create` says of a request. It would decode the body, walk it, and encode it."""
 
 
