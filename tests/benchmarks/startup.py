@@ -25,8 +25,8 @@ HEAVY = (
 )
 BARE, ANTHROPIC = "limit: python -c pass", "limit: python -c 'import anthropic'"
 BARE_PROMPT = "limit: a bare prompt of prompt_toolkit, on screen"
-PROMPT, CONTINUED = "REPL, prompt on screen", "REPL, -c with 20 messages, prompt on screen"
-PAST = "REPL, -c with 20 messages, what was said stands above it"
+PROMPT, CONTINUED = "REPL, prompt on screen", "REPL, -c with 21 messages, prompt on screen"
+PAST = "REPL, -c with 21 messages, what was said stands above it"
 FIRST_REQUEST = "leftfold -p, to its first request"
 _BARE_PROMPT = "from prompt_toolkit import PromptSession; PromptSession('leftfold> ').prompt()"
 PATIENCE = 20
@@ -44,12 +44,12 @@ def environment(home):
 
 
 def fill(home):
-    """Write conversations of moderate length, the newest one of 20 messages; return a longer one's id."""
+    """Write conversations of moderate length, the newest one of 21 messages; return a longer one's id."""
     folder = home / "conversations"
     for _ in range(20):
         workload.fill(folder, 30)
     longer = workload.fill(folder, 300)
-    workload.fill(folder, 20, cwd=str(home))
+    workload.fill(folder, 21, cwd=str(home))  # its last call has a result
     return longer
 
 
@@ -73,7 +73,7 @@ def prompts(home):
         BARE_PROMPT: _shown(["-c", _BARE_PROMPT], home),
         PROMPT: _shown(repl, home),
         CONTINUED: _shown([*repl, "-c"], home),
-        PAST: _shown([*repl, "-c"], home, "Restored 20 messages"),
+        PAST: _shown([*repl, "-c"], home, "Restored 21 messages"),
     }
     budgets = (Budget(PROMPT, 1.5, BARE_PROMPT), Budget(CONTINUED, 1.8, BARE_PROMPT))
     return Comparison("the prompt", runs, budgets)
