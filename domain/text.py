@@ -104,7 +104,7 @@ def rewritten(raw: bytes | msgspec.Raw) -> msgspec.Raw:
     """
     value = decoded(raw)
     with suppress(RecursionError):
-        if value is not None:
+        if value is not None or bytes(raw).strip() == b"null":
             return msgspec.Raw(msgspec.json.encode(value))
     return msgspec.Raw(msgspec.json.encode(bytes(raw).decode("utf-8", "replace")))
 

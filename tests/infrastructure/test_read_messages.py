@@ -104,3 +104,8 @@ def test_numbers_are_written_as_they_were(number):
     written = msgspec.json.encode(number)
 
     assert bytes(rewritten(written)) == written
+
+
+@pytest.mark.parametrize("nothing", [b"null", b" null\r"])
+def test_a_message_that_is_null_stays_so(nothing):
+    assert bytes(rewritten(nothing)) == b"null"
