@@ -63,7 +63,7 @@ def test_what_another_hand_wrote_is_spelled_as_we_would(read, message):
     event = read(message)
 
     assert isinstance(event, MessageAppended)
-    assert decoded(event.message) == (decoded(message) or bytes(message).decode(errors="replace"))
+    assert decoded(event.message) == decoded(message)
     assert bytes(event.message) == msgspec.json.encode(msgspec.json.decode(event.message))
 
 
@@ -96,7 +96,7 @@ def test_what_no_parser_takes_is_shown_as_it_stands(read):
 def test_what_our_encoder_wrote_it_writes_again(value):
     written = msgspec.json.encode(value)
 
-    assert bytes(rewritten(written)) == (b'"null"' if value is None else written)
+    assert bytes(rewritten(written)) == written
 
 
 @pytest.mark.parametrize("number", [1e300, 5e-324, -0.0, 1.0, 10**25, 0.1, 1e23, math.pi])
@@ -104,8 +104,3 @@ def test_numbers_are_written_as_they_were(number):
     written = msgspec.json.encode(number)
 
     assert bytes(rewritten(written)) == written
-
-
-@pytest.mark.parametrize("nothing", [b"null", b" null\r"])
-def test_a_message_that_is_null_stays_so(nothing):
-    assert bytes(rewritten(nothing)) == b"null"
