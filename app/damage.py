@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from app.application import Conversations
+    from app.catalogue import Listing
+    from app.outputs import Finding
 
 QUICK = 4 * 1024 * 1024
 """Bytes of a log that are looked at while somebody waits for a prompt: it takes some 20 ms."""
@@ -93,6 +95,23 @@ def say_damage(
     if found:
         complain(found.message)
     return found
+
+
+def say_damage_of(
+    conversations: Conversations, conversation_id: UUID, listing: Listing
+) -> Damage | UnsetType:
+    """Do what `say_damage` does for a row of *listing*, which may know what is wrong already."""
+    known = listing.findings(conversation_id)
+    if known is None:
+        found = say_damage(conversations, conversation_id)
+        if not found or found.findings:  # else it could not be read
+            listing.add_findings(conversation_id, found.findings if found else ())
+        return found
+    message = sentence(conversation_id, known)
+    if message is None:
+        return UNSET
+    complain(message)
+    return Damage(message=message, findings=known)
 
 
 def place_row(place: Finding | Fate, what: str) -> str:

@@ -112,6 +112,18 @@ class Shown(Output, frozen=True):
     label: str | None
 
 
+class Found(Output, frozen=True):
+    """A text in which everything stands that was looked for; *text* is what is around it."""
+
+    id: UUID
+    version: Version
+    timestamp: datetime
+    kind: str
+    tool: str | None
+    failed: bool
+    text: str
+
+
 class LoggedEvent(Output, frozen=True):
     """An event of the log; `unreadable` instead of `state` if this version cannot read it."""
 

@@ -47,3 +47,8 @@ def is_dumb() -> bool:
 def is_interactive() -> bool:
     """Whether a person can be asked, and sees what is asked: both are a terminal."""
     return is_typed_at() and is_looked_at()
+
+
+def is_told() -> bool:
+    """Whether standard error is a terminal: somebody sees how far a long work is."""
+    return sys.stderr is not None and sys.stderr.isatty()

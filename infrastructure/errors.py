@@ -110,6 +110,13 @@ class LeaseHeldError(StoreError, OperationalError):
         self.holder = holder
 
 
+class ReadModelError(StoreError, OperationalError):
+    """A read model cannot be used: what it says must be read from the logs."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}", path=path)
+
+
 class ReadError(StoreError, OperationalError):
     """The operating system refused to read a file."""
 

@@ -36,6 +36,7 @@ class RequestBody(outputs.Output, frozen=True):
 
 OUTPUTS = {
     "list": (outputs.Listed, outputs.Unreadable),
+    "search": (outputs.Found,),
     "show": (outputs.Damaged, outputs.Shown),
     "log": (outputs.Damaged, outputs.LoggedEvent),
     "tree": (outputs.Damaged, TreeEntry),
@@ -115,6 +116,7 @@ KEYS = {
     "Listed.events": "the old name of `version`",
     "Statistics.events": "the old name of `version`",
     "events": "how many events there are",
+    "failed": "whether it is a result that is an error",
     "failed_calls": "calls of tools whose result is an error",
     "fate": "what became of it: saved, saved in part, or lost",
     "fates": "what became of each damaged place",
@@ -166,6 +168,8 @@ KEYS = {
     "summary": "what a call would do, in a line",
     "target": "the entry that the label is for",
     "Result.text": "the text of the last answer",
+    "Found.text": "the beginning of what it says, or the line in which it stands, cut to what is around it",
+    "Found.tool": "the tool that was called, or whose result it is; null: none",
     "text": "what it says",
     "timestamp": "when it was recorded",
     "title": "the name, or else the beginning of the first prompt",

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from app import bootstrap
 from app.catalogue import Selection, say_unreadable, select
-from app.damage import quickly_read, say_damage
+from app.damage import quickly_read, say_damage_of
 from app.i18n import _
 from app.outputs import Damage, Listed, utc, write
 from app.settings import settings
@@ -32,16 +32,18 @@ def command(store: str | None, *, as_json: bool, **selection: Unpack[Selection])
     """List the conversations of this directory, newest first."""
     chosen = settings(store=store)
     with bootstrap.conversations(chosen) as conversations:
-        found, unreadable = select(conversations, chosen.cwd, **selection)
-        looked_at = quickly_read(conversations, (row.id for row in found))
-        for row in found:
+        listing = select(conversations, chosen.cwd, **selection)
+        looked_at = quickly_read(conversations, (row.id for row in listing.rows))
+        for row in listing.rows:
             if not as_json:
                 click.echo(_line(row, everywhere=selection["everywhere"]))
-            damage = say_damage(conversations, row.id) if row.id in looked_at else UNSET
+            is_looked_at = row.id in looked_at
+            damage = say_damage_of(conversations, row.id, listing) if is_looked_at else UNSET
             if as_json:
                 write(_output(row, damage))
-    say_unreadable(unreadable, as_json=as_json)
-    if not found and not as_json:
+        listing.keep()
+    say_unreadable(listing.unreadable, as_json=as_json)
+    if not listing.rows and not as_json:
         nothing = _("no conversations here (--all shows all)")
         click.echo(_("no conversations") if selection["everywhere"] else nothing, err=True)
 

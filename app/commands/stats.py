@@ -44,13 +44,13 @@ def command(
             conversation_id = references.conversation_id(conversations, reference)
             _show(conversations, conversation_id, as_json=as_json)
             return
-        rows, unreadable = select(conversations, chosen.cwd, **selection)
-        for row in rows:
+        listing = select(conversations, chosen.cwd, **selection)
+        for row in listing.rows:
             try:
                 _show(conversations, row.id, as_json=as_json)
             except (StoreError, AppError) as error:
-                unreadable.append(refused(row.id, error))
-    say_unreadable(unreadable, as_json=as_json)
+                listing.unreadable.append(refused(row.id, error))
+    say_unreadable(listing.unreadable, as_json=as_json)
 
 
 def _show(conversations: Conversations, conversation_id: UUID, *, as_json: bool) -> None:

@@ -75,7 +75,7 @@ def last_exchange(items: Sequence[Item]) -> Sequence[Item]:
 def _entry_items(conversation: Conversation, entry: Entry) -> list[Item]:
     version = entry.originator_version
     label = conversation.labels.get(version)
-    items = [item._replace(label=label) for item in _items(entry)]
+    items = [item._replace(label=label) for item in items_of(entry)]
     return items + _gap_items(conversation, version, entry.timestamp)
 
 
@@ -96,7 +96,8 @@ def _gap_text(gap: Gap) -> str:
     return f"{lost} event{'s' if lost > 1 else ''} lost here ({gap.first}-{gap.last})"
 
 
-def _items(entry: Entry) -> Iterator[Item]:
+def items_of(entry: Entry) -> Iterator[Item]:
+    """Yield what *entry* says, by itself."""
     version, time = entry.originator_version, entry.timestamp
     match entry:
         case MessageAppended():

@@ -26,6 +26,10 @@ Identity: TypeAlias = "tuple[int, int]"
 """Device and inode of a file."""
 
 
+State: TypeAlias = "tuple[int, int, int]"
+"""Inode, size and time of the last change of a log: as long as they are the same, it is."""
+
+
 class Unsaved(NamedTuple):
     """Bytes that could not be cut off the end of a file: as long as nothing follows, they are none.
 
@@ -206,3 +210,8 @@ class LogReader:
 def identity_of(status: os.stat_result) -> Identity:
     """Return which file *status* is of."""
     return status.st_dev, status.st_ino
+
+
+def state_of(status: os.stat_result) -> State:
+    """Return the state of the log that *status* is of."""
+    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -23,7 +23,7 @@ from infrastructure.jsonl.notification_file import (
     Record,
     packed,
 )
-from infrastructure.jsonl.unnumbered import NewRecords, State, Unnumbered, try_locks
+from infrastructure.jsonl.unnumbered import NewRecords, Unnumbered, try_locks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from infrastructure.jsonl.line import Line
     from infrastructure.jsonl.log_file import LogFile
+    from infrastructure.jsonl.log_reader import State
     from infrastructure.jsonl.store import Store
 
 _LOCKED_AT_ONCE: Final = 128

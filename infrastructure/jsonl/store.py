@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import threading
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -17,17 +20,18 @@ from infrastructure.errors import (
 )
 from infrastructure.jsonl import disk, locks
 from infrastructure.jsonl.log_file import LogFile
+from infrastructure.jsonl.log_reader import state_of
 from infrastructure.jsonl.notification_log import NotificationLog
 from infrastructure.jsonl.tracking import TrackingLog
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from eventsourcing.persistence import StoredEvent, Tracking
 
     from infrastructure.jsonl.line import Damage, Header, Line, TrackingMark
+    from infrastructure.jsonl.log_reader import State
     from infrastructure.jsonl.notification_file import Record
     from infrastructure.jsonl.unnumbered import NewRecords
 
@@ -35,7 +39,7 @@ SUFFIX: Final = ".jsonl"
 TRASH: Final = ".trash"
 SNAPSHOTS: Final = ".snapshots"
 _OPEN_FILES: Final = 64
-_UUID_TEXT: Final = 36
+_NAME: Final = re.compile("([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})" + re.escape(SUFFIX))
 _NOTHING: Final[contextlib.AbstractContextManager[None]] = contextlib.nullcontext()
 
 
@@ -108,31 +112,33 @@ class Store:
 
     def ids(self) -> list[UUID]:
         """Return the ids of all logs, newest first (a UUIDv7 begins with its time)."""
-        return [conversation for conversation, _ in self._named()][::-1]
+        return [UUID(text) for text, _ in reversed(self._named())]
 
     def entries(self) -> Iterator[tuple[UUID, os.stat_result]]:
         """Yield the ids of all logs by name, each with the status of its file."""
-        for conversation, entry in self._named():
+        for text, entry in self._named():
             with contextlib.suppress(FileNotFoundError):
-                yield conversation, entry.stat(follow_symlinks=False)
+                yield UUID(text), entry.stat(follow_symlinks=False)
+
+    def states(self, ids: Iterable[str] | None = None) -> dict[str, State]:
+        """Return the states of the logs of *ids*, or of all, by id: the cheapest look at them."""
+        found = {}
+        for text in ids if ids is not None else [text for text, _ in self._named()]:
+            with contextlib.suppress(FileNotFoundError):
+                found[text] = state_of(disk.stat(os.fsencode(f"{self.path}/{text}{SUFFIX}")))
+        return found
 
     def logs(self) -> list[LogFile]:
         """Return all logs by name."""
-        return [self.log(conversation) for conversation, _ in self._named()]
+        return [self.log(UUID(text)) for text, _ in self._named()]
 
-    def _named(self) -> list[tuple[UUID, os.DirEntry[str]]]:
-        found = []
+    def _named(self) -> list[tuple[str, os.DirEntry[str]]]:
         try:
-            for entry in disk.files(self.path):
-                name = entry.name
-                if name.endswith(SUFFIX) and len(name) == _UUID_TEXT + len(SUFFIX):
-                    with contextlib.suppress(ValueError):
-                        conversation = UUID(name[:_UUID_TEXT])
-                        if str(conversation) == name[:_UUID_TEXT]:
-                            found.append((conversation, entry))
+            named = ((_NAME.fullmatch(entry.name), entry) for entry in disk.files(self.path))
+            found = [(name[1], entry) for name, entry in named if name]
         except OSError as error:
             raise ReadError(self.path, error) from error
-        return sorted(found, key=lambda pair: pair[1].name)
+        return sorted(found, key=itemgetter(0))
 
     def inspect(self, conversation: UUID) -> Inspection:
         """Read all of a log and say what is in it.

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from infrastructure.errors import NewerFormatError, ReadError, StoreError
 from infrastructure.jsonl import disk
+from infrastructure.jsonl.log_reader import state_of
 from infrastructure.jsonl.notification_file import BrokenOrderError, NotificationFile, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from infrastructure.jsonl.log_file import LogFile
+    from infrastructure.jsonl.log_reader import State
     from infrastructure.jsonl.store import Store
-
-State: TypeAlias = "tuple[int, int, int]"
-"""Inode, size and time of the last change of a log."""
 
 
 class NewRecords(msgspec.Struct, frozen=True):
@@ -53,7 +52,7 @@ class Unnumbered:
         behind = []
         for conversation, status in self._store.entries():
             key = conversation.bytes
-            state = (status.st_ino, status.st_size, status.st_mtime_ns)
+            state = state_of(status)
             if self._compared.get(key) == state:
                 continue
             log = self._store.log(conversation)

@@ -10,6 +10,7 @@ from tests.app.repl.terminal import Person
 
 ROOT = Path(__file__).parents[2]
 NUMBERED = re.compile(r"^ +\d+  [\d:]{8}  (\w+)", re.MULTILINE)
+FOUND = re.compile(r"(@\d+)  [\d-]{10} [\d:]{5}  (.*)")
 TREE = re.compile(r"^ +\d+ ● .*", re.MULTILINE)
 
 
@@ -35,4 +36,5 @@ def test_the_tour_is_as_the_readme_tells_it(tmp_path, readme, prompt, answered, 
 
     assert topics(person.log()) == NUMBERED.findall(told)
     assert TREE.findall(person.run("tree", person.id()).out) == TREE.findall(told)
+    assert FOUND.findall(person.run("search", "prices").out) == FOUND.findall(told)
     assert person.run("verify").out.splitlines()[1] in told
