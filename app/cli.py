@@ -29,7 +29,7 @@ COMMANDS = {
     "list": "List the conversations of this directory, newest first.",
     "search": "Find every TEXT in what was said, called or printed here, the newest first.",
     "show": "Print the transcript, up to ENTRY or to the end.",
-    "log": "Print the events of a conversation, one a line.",
+    "log": "Print the events of a conversation, or of all, one a line.",
     "tree": "Show the tree: branches, labels and the leaf.",
     "context": "Print the request body that the model gets next, or got for an answer.",
     "verify": "Check conversations line by line; exit 1 if anything is wrong.",

@@ -135,6 +135,13 @@ class LoggedEvent(Output, frozen=True):
     reason: str | msgspec.UnsetType = msgspec.UNSET
 
 
+class OrderedEvent(LoggedEvent, frozen=True, kw_only=True):
+    """An event of `log --all`: also of which conversation, and where in the order of all events."""
+
+    position: int
+    id: UUID
+
+
 class Spent(Output, frozen=True):
     """What was spent, and what for."""
 

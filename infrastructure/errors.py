@@ -93,6 +93,10 @@ class NewerFormatError(StoreError, NotSupportedError):
         self.format = file_format
 
 
+class OrderRebuiltError(StoreError, OperationalError):
+    """The order of all events was built again: notification ids have a new meaning from here on."""
+
+
 class LockTimeoutError(StoreError, OperationalError):
     """A kernel lock stayed with another process for too long."""
 

@@ -97,6 +97,20 @@ class NotificationLog:
             yield from found
             start = end + 1
 
+    def versions_before(self, number: int) -> dict[bytes, int]:
+        """Return the last version of each conversation among the ids below *number*.
+
+        Raises:
+            ReadError: A log or the file cannot be read.
+        """
+        self._be_current()
+        try:
+            records = list(self.file.records(1, number - 1)) if number > 1 else []
+        except BrokenOrderError:
+            self._rebuild()
+            records = list(self.file.records(1, number - 1))
+        return {record.conversation: record.version for record in records}
+
     def _be_current(self) -> None:
         try:
             if not self.is_ready:

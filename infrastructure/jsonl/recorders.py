@@ -11,7 +11,6 @@ from eventsourcing.persistence import (
     Notification,
     ProcessRecorder,
     StoredEvent,
-    Subscription,
     Tracking,
     TrackingRecorder,
 )
@@ -119,9 +118,15 @@ class JSONLApplicationRecorder(JSONLAggregateRecorder, ApplicationRecorder):
             self.store.notifications.count()
             return self.store.notifications.file.epoch.hex()
 
+    def versions_before(self, number: int) -> dict[UUID, int]:
+        """Return the last version of each conversation among the notifications below *number*."""
+        with self.store.lock:
+            found = self.store.notifications.versions_before(number)
+        return {UUID(bytes=key): version for key, version in found.items()}
+
     def subscribe(  # noqa: D102
         self, gt: int | None = None, topics: Sequence[str] = ()
-    ) -> Subscription[ApplicationRecorder]:
+    ) -> JSONLSubscription:
         return JSONLSubscription(self, gt=gt, topics=topics)
 
     def listen(self, event: Event) -> None:
