@@ -23,12 +23,12 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }  # fmt: skip
 _REQUIRED = {"_tool_use": ("id", "name", "input"), "_tool_result": ("tool_use_id", "content")}
 """The fields of calls, and of their results, that a server makes and answers itself."""
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 
 
 def is_name(name: str) -> bool:
     """Whether the API takes *name* for a tool, or for the id of a call."""
-    return _NAME.fullmatch(name) is not None
+    return NAME.fullmatch(name) is not None
 
 
 def in_shape(raw: JsonObject) -> JsonObject:

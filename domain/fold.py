@@ -19,13 +19,14 @@ from domain.history import History
 from domain.limits import Limits
 from domain.seals import NO_KEY, Seals, sealed
 from domain.snapshot import FACTS, ConversationSnapshot
-from domain.unread import Unread
+from domain.unread import Run, last_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
     from domain.history import Load
+    from domain.unread import Told
 
 
 class Fold(History, BaseAggregate[UUID]):
@@ -74,7 +75,7 @@ class Fold(History, BaseAggregate[UUID]):
     def replay(
         cls,
         conversation: Self | None,
-        stream: Iterable[events.Event | Unread],
+        stream: Iterable[Told],
         *,
         load: Load | None = None,
     ) -> Self | None:
@@ -83,7 +84,7 @@ class Fold(History, BaseAggregate[UUID]):
         A projector function for the library's `Repository.get`. The stream may begin with a
         snapshot if *load* fetches the events before it.
         """
-        event: events.Event | Unread | None = None
+        event: Told | None = None
         for event in stream:
             if isinstance(event, ConversationSnapshot):
                 conversation = cls.restored(event, load or _nothing)
@@ -93,8 +94,8 @@ class Fold(History, BaseAggregate[UUID]):
             conversation.fold(event)
         if conversation is None:
             return None
-        if isinstance(event, Unread):
-            conversation.modified_on = event.timestamp  # of the newest alone it is asked
+        if isinstance(event, Run):
+            conversation.modified_on = event.modified_on  # of the newest alone it is asked
         if conversation.leaf is not None:
             conversation.has_entry(conversation.leaf)  # if the snapshot was wrong, find out now
         return conversation
@@ -146,16 +147,19 @@ class Fold(History, BaseAggregate[UUID]):
 
     # -- the fold ------------------------------------------------------------------------------
 
-    def fold(self, event: events.Event | Unread) -> None:
+    def fold(self, event: Told) -> None:
         """Change state by *event*, whose version rises; a repeated version is ignored."""
         version = event.originator_version
         if version <= self._version:
+            later = isinstance(event, Run) and event.within(self._version + 1, event.last_version)
+            if later:
+                self.fold(later)
             return
         if version > self._version + 1:
             self._tree.lose(self._version + 1, version - 1)
-        self._version = version
-        if isinstance(event, Unread):  # most of them
-            self._tree.hang(event)
+        self._version = last_version(event)
+        if isinstance(event, Run):  # most of them
+            self._tree.record(event)
             self.last_turn = None
         else:
             self._modified_on = event.timestamp

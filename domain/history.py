@@ -11,14 +11,16 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, TypeAlias
 
 from domain.errors import UnknownEntryError
-from domain.events import Entry, Event, MessageAppended, TurnEnded, Version
+from domain.events import Entry, MessageAppended, TurnEnded, Version
 from domain.tree import Gap, Tree
-from domain.unread import MESSAGES, Unread
+from domain.unread import Run, Unread, follow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    Load: TypeAlias = "Callable[[Version, Version], Sequence[Event | Unread]]"
+    from domain.unread import Told
+
+    Load: TypeAlias = "Callable[[Version, Version], Sequence[Told]]"
     """Returns the recorded events from the first version to the second, as far as there are any."""
 
 _FIRST_BLOCK = 512
@@ -62,7 +64,7 @@ class History:
         first = max(min(version, begins - self._block), 1)
         self._block *= 2
         events = self._load(first, begins - 1)
-        if [event.originator_version for event in events] != list(range(first, begins)):
+        if not follow(events, first, begins - 1):
             return False
         older = Tree.of(events, first)
         taken_for_entries = self._tree.presumed | self._expected
@@ -150,11 +152,16 @@ class History:
         Raises:
             UnknownEntryError: *leaf* is not an entry.
         """
-        for known in self.known_backwards(leaf):
-            yield self._tree.entries[known.originator_version]
+        return self.read_known(self.known_backwards(leaf))
 
-    def known_backwards(self, leaf: Version | None) -> Iterator[Entry | Unread]:
-        """Yield what `backwards` does, of which some may be unread.
+    def read_known(self, backwards: Iterable[Entry | Run]) -> Iterator[Entry]:
+        """Yield the entries of what `known_backwards` yields, read as they are taken."""
+        for known in backwards:
+            for version in reversed(_versions_of(known)):
+                yield self._tree.entries[version]
+
+    def known_backwards(self, leaf: Version | None) -> Iterator[Entry | Run]:
+        """Yield what `backwards` does; messages that are unread come as runs.
 
         Raises:
             UnknownEntryError: *leaf* is not an entry.
@@ -164,7 +171,12 @@ class History:
             known = tree.known.get(leaf)
             if known is None:
                 raise UnknownEntryError(leaf)
-            yield known
+            if isinstance(known, Unread):
+                run = known.branch_to(leaf, begins=tree.begins)
+                leaf = run.originator_version
+                yield run
+            else:
+                yield known
             parent = self._tree.parents[leaf]
             is_here = parent is None or parent >= self._tree.begins
             leaf = parent if is_here else self.parent_of(leaf)
@@ -197,9 +209,14 @@ class History:
         known, before = self._counted
         count = 0
         for entry in self.known_backwards(self.leaf):
-            if entry.originator_version == known:
-                count += before
+            versions = _versions_of(entry)
+            if known in versions:
+                count += before + len(versions) - versions.index(known) - 1
                 break
-            count += isinstance(entry, MESSAGES)
+            count += len(versions) if isinstance(entry, MessageAppended | Run) else 0
         self._counted = self.leaf, count
         return count
+
+
+def _versions_of(known: Entry | Run) -> list[Version]:
+    return known.versions if isinstance(known, Run) else [known.originator_version]

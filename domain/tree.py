@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from domain.events import Entry, Event, LeafMoved, ToolStarted, TurnEnded, Unrecognised, Version
-from domain.unread import Entries, Unread
+from domain.events import Entry, LeafMoved, ToolStarted, TurnEnded, Unrecognised, Version
+from domain.unread import Entries, Run, Unread, last_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from domain.unread import Told
 
     Parents = Mapping[Version, Version | None]
 
@@ -56,20 +58,23 @@ class Tree:
         self.is_leaf_known = is_leaf_known
 
     @classmethod
-    def of(cls, events: Sequence[Event | Unread], begins: Version) -> Tree:
+    def of(cls, events: Sequence[Told], begins: Version) -> Tree:
         """Return the tree of *events*, which are all from the version *begins* on."""
         tree = cls(begins=begins, is_leaf_known=begins == 1)
         for event in events:
             tree.record(event)
             if not tree.is_leaf_known:  # its parent is not known: the next block tells
-                tree.begins = event.originator_version + 1
+                tree.begins = last_version(event) + 1
         return tree
 
-    def record(self, event: Event | Unread) -> None:
+    def record(self, event: Told) -> None:
         """Change the tree by what *event* says happened; most events do not."""
         match event:
-            case Entry() | Unread():
-                self.hang(event)
+            case Entry():
+                self._hang(event.originator_version, event.parent, event)
+            case Run(unread=unread, first=first, after=after):
+                for run in unread.straight(first, after):
+                    self._hang_run(run)
             case LeafMoved(originator_version=version, target=target):
                 self.leaf, self.is_leaf_known = self._resolve(target, before=version), True
             case ToolStarted(tool_use_id=tool_use_id) if self.is_leaf_known:
@@ -79,14 +84,23 @@ class Tree:
             case Unrecognised(originator_version=version):
                 self.lose(version, version, unreadable=True)
 
-    def hang(self, entry: Entry | Unread) -> None:
-        """Hang *entry* where it belongs; it is the leaf now."""
-        version, parent = entry.originator_version, entry.parent
+    def _hang(self, version: Version, parent: Version | None, entry: Entry | Unread) -> None:
+        """Hang *entry*, or what has it, where it belongs; it is the leaf now."""
         self.known[version] = entry
         self.parents[version] = (
             parent if parent == self.leaf else self._resolve(parent, before=version)
         )
         self.leaf, self.is_leaf_known = version, True
+
+    def _hang_run(self, run: Run) -> None:
+        """Hang the messages of *run*, each of which hangs from the one before, but the first."""
+        unread = run.unread
+        self._hang(run.originator_version, unread.parents[run.first], unread)
+        if run.length > 1:
+            others = slice(run.first + 1, run.after)
+            self.known.update(dict.fromkeys(unread.versions[others], unread))
+            self.parents.update(zip(unread.versions[others], unread.parents[others], strict=True))
+            self.leaf = run.last_version
 
     def lose(self, first: Version, last: Version, *, unreadable: bool = False) -> None:
         """Record that the events *first*…*last* are lost."""

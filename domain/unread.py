@@ -1,21 +1,27 @@
-"""Messages of a log that nobody has looked at: where they hang, and what a request has of them.
+"""Messages of a log that nobody has looked at, in columns: no object for each of them.
 
-To replay a long conversation, and to ask with it, takes no more. The rest stays bytes until
-somebody looks: then a message becomes an entry like any other.
+To replay a long conversation, and to ask with it, takes no more than where messages hang and what
+a request has of them. When somebody looks, a message becomes an entry like any other.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import msgspec
 
 from domain.events import Entry, MessageAppended, Version
+from domain.plain import Shapes, shapes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
     from uuid import UUID
+
+    from domain.events import Event
 
 
 class Source(Protocol):
@@ -25,33 +31,159 @@ class Source(Protocol):
         """Return the message *version*."""
 
 
-class Unread(msgspec.Struct, frozen=True, gc=False):
-    """A message that can be made of its *source*; it stands in a stream of events for that one."""
+class Unread:
+    """Messages of one piece of a log, in order, a column for each thing that is asked of them.
 
-    originator_version: Version
-    parent: Version | None
-    message: msgspec.Raw
-    model: str | None
-    stop_reason: str | None
-    source: Source
+    Attributes:
+        versions: Their versions.
+        parents: What each hangs from, as recorded.
+        bodies: What each says, as JSON.
+        models: The model of each that is an answer.
+        stop_reasons: Why the model stopped, for each that is an answer.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        versions: list[Version],
+        parents: list[Version | None],
+        bodies: Sequence[msgspec.Raw],
+        models: Sequence[str | None],
+        stop_reasons: Sequence[str | None],
+    ) -> None:
+        self.versions, self.bodies = versions, bodies
+        self.models, self.stop_reasons = models, stop_reasons
+        before = [None, *versions[:-1]]
+        # What is a parent is a version, too: one object for both.
+        self.parents = before if parents == before else parents
+        self._source = source
+
+    @cached_property
+    def _bends(self) -> Sequence[int]:
+        """The places of those that do not hang from the one before; the first is among them."""
+        if self.parents[1:] == self.versions[:-1]:
+            return (0,)
+        pairs = zip(self.parents[1:], self.versions[:-1], strict=True)
+        return [0, *(place for place, (up, before) in enumerate(pairs, 1) if up != before)]
+
+    @cached_property
+    def shapes(self) -> Shapes:
+        """How each is passed on to a model."""
+        return shapes(self.bodies, self.stop_reasons)
+
+    def read(self, version: Version) -> MessageAppended:
+        """Return the message *version* of these."""
+        return self._source.message(version)
+
+    def branch_to(self, version: Version, *, begins: Version) -> Run:
+        """Return the message *version*, and those from *begins* on that it hangs from in a row."""
+        last = bisect_left(self.versions, version)
+        bend = self._bends[bisect_right(self._bends, last) - 1]
+        return Run(self, max(bend, bisect_left(self.versions, begins)), last + 1)
+
+    def straight(self, first: int, after: int) -> Iterator[Run]:
+        """Yield the messages at the places *first*…*after*, each hanging from the one before."""
+        for bend in self._bends[bisect_right(self._bends, first) :]:
+            if bend >= after:
+                break
+            yield Run(self, first, bend)
+            first = bend
+        yield Run(self, first, after)
+
+
+class Run(msgspec.Struct, frozen=True, gc=False):
+    """The messages at the places *first*…*after* of *unread*.
+
+    In a stream of events it stands for those messages, which follow one another there; on a path,
+    each hangs from the one before.
+    """
+
+    unread: Unread
+    first: int
+    after: int
+
+    @classmethod
+    def of(cls, message: MessageAppended) -> Run:
+        """Return *message* alone."""
+        unread = Unread(
+            _Read(message),
+            versions=[message.originator_version],
+            parents=[message.parent],
+            bodies=[message.message],
+            models=[message.model],
+            stop_reasons=[message.stop_reason],
+        )
+        return cls(unread, 0, 1)
+
+    @property
+    def length(self) -> int:
+        """How many there are."""
+        return self.after - self.first
+
+    @property
+    def versions(self) -> list[Version]:
+        """Their versions."""
+        return self.unread.versions[self.first : self.after]
+
+    @property
+    def originator_version(self) -> Version:
+        """The version of the first."""
+        return self.unread.versions[self.first]
+
+    @property
+    def last_version(self) -> Version:
+        """The version of the last."""
+        return self.unread.versions[self.after - 1]
 
     @property
     def originator_id(self) -> UUID:
-        """Which conversation it belongs to."""
-        return self.read().originator_id
+        """Which conversation they belong to."""
+        return self.unread.read(self.originator_version).originator_id
 
     @property
     def timestamp(self) -> datetime:
-        """When it was recorded."""
-        return self.read().timestamp
+        """When the first was recorded."""
+        return self.unread.read(self.originator_version).timestamp
 
-    def read(self) -> MessageAppended:
-        """Return the message."""
-        return self.source.message(self.originator_version)
+    @property
+    def modified_on(self) -> datetime:
+        """When the last was recorded."""
+        return self.unread.read(self.last_version).timestamp
+
+    def within(self, first: Version, last: Version) -> Run | None:
+        """Return those with versions from *first* to *last*; None if there are none."""
+        start = max(bisect_left(self.unread.versions, first), self.first)
+        after = min(bisect_right(self.unread.versions, last), self.after)
+        return Run(self.unread, start, after) if start < after else None
 
 
-MESSAGES = (MessageAppended, Unread)
-"""Messages, read or not: a tuple, for a union is made anew by each `isinstance`."""
+class _Read(msgspec.Struct, frozen=True, gc=False):
+    """A message that has been read."""
+
+    entry: MessageAppended
+
+    def message(self, _version: Version) -> MessageAppended:
+        """Return it."""
+        return self.entry
+
+
+Told: TypeAlias = "Event | Run"
+"""What a stream of events consists of, if messages in it may be unread."""
+
+
+def last_version(told: Told) -> Version:
+    """Return the version of an event, or the last one of a run."""
+    return told.last_version if isinstance(told, Run) else told.originator_version
+
+
+def follow(told: Sequence[Told], first: Version, last: Version) -> bool:
+    """Whether *told* are all events from *first* to *last*, in order."""
+    for each in told:
+        if each.originator_version != first:
+            return False
+        first = last_version(each) + 1
+    return first == last + 1
 
 
 class Entries(Mapping[Version, Entry]):
@@ -63,7 +195,7 @@ class Entries(Mapping[Version, Entry]):
     def __getitem__(self, version: Version) -> Entry:
         entry = self._known[version]
         if isinstance(entry, Unread):
-            entry = self._known[version] = entry.read()
+            entry = self._known[version] = entry.read(version)
         return entry
 
     def __contains__(self, version: object) -> bool:

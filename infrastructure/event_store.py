@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from functools import cached_property, partial
-from sys import intern
 from typing import TYPE_CHECKING, Any, cast, overload
 
 import msgspec
@@ -14,7 +13,7 @@ from eventsourcing.persistence import EventStore, Notification, Recording
 from domain.events import MessageAppended
 from domain.seals import is_sealed
 from domain.snapshot import ConversationSnapshot
-from domain.unread import Unread
+from domain.unread import Run, Unread, last_version
 from infrastructure.jsonl.line import MAX_VERSION
 from infrastructure.jsonl.one_pass import Block, Decoder, NotAsWrittenError, decoder_of
 from infrastructure.jsonl.recorders import JSONLAggregateRecorder
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from domain.events import Event
     from domain.seals import Seals
+    from domain.unread import Source, Told
     from infrastructure.jsonl.line import Line
     from infrastructure.jsonl.one_pass import Lines
     from infrastructure.mapper import ConversationMapper
@@ -88,9 +88,9 @@ class ConversationEvents(EventStore["UUID"]):
             else:
                 events += self.of_lines(originator_id, block)
         low, high = -1 if gt is None else gt, MAX_VERSION if lte is None else lte
-        if events and low < events[0].originator_version and events[-1].originator_version <= high:
+        if events and low < events[0].originator_version and last_version(events[-1]) <= high:
             return events
-        return [event for event in events if low < event.originator_version <= high]
+        return list(_selected(events, low + 1, high))
 
     def _of_block(self, originator_id: UUID, block: Block) -> Iterator[Any]:
         return map(partial(_placed, originator_id), block.lines)
@@ -157,18 +157,50 @@ class ReplayedEvents(ConversationEvents):
     """Events as a replay takes them: in place of messages stand some that are `Unread`."""
 
     def _of_block(self, originator_id: UUID, block: Block) -> Iterator[Any]:
-        """Yield the events; what messages have alike is kept once."""
-        source, last = _Source(originator_id, block), 0
-        for line in block.lines:
-            event, version = line.state, line.version
-            if type(event) is MessageAppended and event.written_as == 1:
-                parent = last if event.parent == last else event.parent
-                why = event.stop_reason and intern(event.stop_reason)
-                model = event.model and intern(event.model)
-                yield Unread(version, parent, event.message, model, why, source)
-            else:
-                yield _placed(originator_id, line)
-            last = version
+        """Yield the events, and runs of messages."""
+        messages = [line for line in block.lines if type(line.state) is MessageAppended]
+        unread = _unread(messages, _Source(originator_id, block))
+        first = after = 0
+        for line in block.lines if len(messages) < len(block.lines) else ():
+            if type(line.state) is MessageAppended:
+                after += 1
+                continue
+            if first < after:
+                yield Run(unread, first, after)
+                first = after
+            yield _placed(originator_id, line)
+        if first < len(messages):
+            yield Run(unread, first, len(messages))
+
+
+def _unread(lines: Sequence[Any], source: Source) -> Unread:
+    """Return the messages of *lines*; what they have alike is kept once.
+
+    Raises:
+        NotAsWrittenError: one was written by a newer version of this program.
+    """
+    messages = [line.state for line in lines]
+    if {message.written_as for message in messages} - {1}:
+        raise NotAsWrittenError
+    alike: dict[str | None, str | None] = {}
+    return Unread(
+        source,
+        versions=[line.version for line in lines],
+        parents=[message.parent for message in messages],
+        bodies=[message.message for message in messages],
+        models=[alike.setdefault(message.model, message.model) for message in messages],
+        stop_reasons=[alike.setdefault(m.stop_reason, m.stop_reason) for m in messages],
+    )
+
+
+def _selected(told: Iterable[Told], first: int, last: int) -> Iterator[Told]:
+    """Yield of *told* what has versions from *first* to *last*."""
+    for each in told:
+        if isinstance(each, Run):
+            if within := each.within(first, last):
+                yield within
+        elif first <= each.originator_version <= last:
+            yield each
 
 
 class _Source:

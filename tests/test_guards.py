@@ -19,11 +19,12 @@ import pytest
 
 from app.application import Conversations
 from app.cli import COMMANDS
-from domain import events
+from domain import events, plain
 from domain.projections.context import context, request_of
 from domain.projections.message_builder import MessageBuilder
 from domain.projections.requests import Requests
-from domain.unread import Unread
+from domain.tree import Tree
+from domain.unread import Run, Unread
 from infrastructure import event_store
 from infrastructure.jsonl import disk, line
 from infrastructure.jsonl.reader import Reader
@@ -166,7 +167,7 @@ def test_replaying_what_is_as_written_takes_one_pass(app, folder, calls, monkeyp
     monkeypatch.setattr(Reader, "feed", lambda *_: pytest.fail("line by line"))
     monkeypatch.setattr(ConversationMapper, "read", lambda *_, **__: pytest.fail("event by event"))
     read = []
-    monkeypatch.setattr(Unread, "read", lambda message: read.append(message) or MESSAGE)
+    monkeypatch.setattr(Unread, "read", lambda _, version: read.append(version) or MESSAGE)
     calls.clear()
 
     talk = app.get(talk_id)
@@ -225,6 +226,27 @@ def test_a_request_of_plain_messages_decodes_none_of_them(app, folder, bodies):
     assert len(request.content["messages"]) == 201  # prompt and result are one message
 
 
+def test_messages_are_hung_and_looked_at_in_groups(app, folder, monkeypatch, contexts):
+    contexts.undo()  # the other way to make a context looks at each
+    talk_id = workload.fill(folder, 900)
+    shutil.rmtree(folder / SNAPSHOTS)
+    counted = Counter()
+    for place, name in ((Tree, "record"), (plain, "_as_we_write"), (MessageBuilder, "add")):
+        monkeypatch.setattr(place, name, counting(counted, name, getattr(place, name)))
+
+    talk = app.get(talk_id)
+    request_of(talk, talk.leaf)
+
+    pieces = 5  # of the log, a quarter of a megabyte each
+    assert counted["record"] <= 4 + pieces
+    assert counted["add"] <= pieces
+    assert counted["_as_we_write"] <= 2 * (900 // plain._GROUP + pieces)  # and of results
+
+
+def length(entry):
+    return entry.length if isinstance(entry, Run) else 1
+
+
 def test_a_request_looks_at_no_message_of_the_one_before(app, folder, monkeypatch, contexts):
     contexts.undo()  # the other way to make a context looks at them too
     talk = app.get(workload.fill(folder, 300))
@@ -233,13 +255,13 @@ def test_a_request_looks_at_no_message_of_the_one_before(app, folder, monkeypatc
     looked = []
     add = MessageBuilder.add
     monkeypatch.setattr(
-        MessageBuilder, "add", lambda self, entry: (looked.append(entry), add(self, entry))
+        MessageBuilder, "add", lambda self, entry: (looked.append(length(entry)), add(self, entry))
     )
     workload.append(talk, 300)
     workload.append(talk, 301)
 
     assert requests.request(talk.leaf)[0] == request_of(talk, talk.leaf)
-    assert len(looked) == 2 + 302
+    assert sum(looked) == 2 + 302
 
 
 def test_after_a_compaction_the_context_decodes_none_of_what_was_kept(app, folder, bodies):

@@ -9,13 +9,13 @@ by block, so that prompt caches hold.
 
 Four passes, in this order: `live_entries` (which entries), `parts` (what each says),
 `message_builder` (calls, results, roles), and `request_fields`, what is around the messages.
-`plain` says which messages go past all that, as they stand in the log, and `media` which images
-and documents fit.
+`domain.plain` says which messages go past all that, as they stand in the log, and `media` which
+images and documents fit.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from domain.block_shapes import is_name
 from domain.events import Compacted, Entry, MessageAppended, Version
@@ -23,15 +23,13 @@ from domain.projections.message_builder import MessageBuilder
 from domain.projections.parts import without_breakpoint
 from domain.request import Request
 from domain.thinking import thinking_parameters
+from domain.unread import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from domain.conversation import Conversation
     from domain.messages import JsonObject
-    from domain.unread import Unread
-
-Known = TypeVar("Known", bound="Entry | Unread")
 
 PROJECTION = "p2"
 """The version of this projection: requests of logs written under another one may differ."""
@@ -60,7 +58,7 @@ def request_of(conversation: Conversation, leaf: Version | None) -> Request:
     return Request.of(fields, [*builder.messages, builder.last_message()])
 
 
-def build_messages(conversation: Conversation, entries: Sequence[Entry | Unread]) -> MessageBuilder:
+def build_messages(conversation: Conversation, entries: Sequence[Entry | Run]) -> MessageBuilder:
     """Return *entries*, those of a path from its beginning, as messages."""
     builder = MessageBuilder(conversation)
     for entry in entries:
@@ -130,11 +128,11 @@ def live_backwards(conversation: Conversation, leaf: Version | None) -> Iterator
     Raises:
         UnknownEntryError: *leaf* is not an entry.
     """
-    return _live(conversation.backwards(leaf))
+    return conversation.read_known(_live(conversation.known_backwards(leaf)))
 
 
-def live_unread(conversation: Conversation, leaf: Version | None) -> list[Entry | Unread]:
-    """Return the `live_entries`, of which messages may be unread.
+def live_unread(conversation: Conversation, leaf: Version | None) -> list[Entry | Run]:
+    """Return the `live_entries`; messages that are unread come as runs.
 
     Raises:
         UnknownEntryError: *leaf* is not an entry.
@@ -142,11 +140,13 @@ def live_unread(conversation: Conversation, leaf: Version | None) -> list[Entry 
     return list(_live(conversation.known_backwards(leaf)))[::-1]
 
 
-def _live(backwards: Iterator[Known]) -> Iterator[Known]:
-    newest: Known | None = None
+def _live(backwards: Iterator[Entry | Run]) -> Iterator[Entry | Run]:
+    newest: Compacted | None = None
     first: Version = 0
     for entry in backwards:
         if entry.originator_version < first:
+            if isinstance(entry, Run) and (kept := entry.within(first, entry.last_version)):
+                yield kept
             break
         if not isinstance(entry, Compacted):
             yield entry

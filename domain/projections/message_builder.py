@@ -7,36 +7,31 @@ shape that the API takes, and encoded.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from domain.block_shapes import is_name
 from domain.calls import calls_of
+from domain.events import MessageAppended
+from domain.plain import ANSWER, RESULT, TEXTS, THINKS_FIRST, as_message, inside
 from domain.projections.media import Media, Plan
 from domain.projections.parts import THINKING, Parts, call_block, text_block
-from domain.projections.plain import Answer, Result, as_message, inside
-from domain.unread import MESSAGES, Unread
+from domain.unread import Run
 
 if TYPE_CHECKING:
     from domain.conversation import Conversation
-    from domain.events import Entry, MessageAppended, Version
+    from domain.events import Entry, Version
     from domain.messages import JsonObject
     from domain.projections.parts import Part
-    from domain.projections.plain import PlainMessage
 
 LOST = "(A message is missing here: this part of the conversation was lost.)"
 CONTINUE = "(Continue.)"
 
+_Asked: TypeAlias = "tuple[str | None, str, str | None]"
+"""A call of the newest answer: its id in the log, its id in the request, why it cannot run."""
+
 _encode = msgspec.json.encode
-
-
-class _Asked(NamedTuple):
-    """A call of the newest answer: its id in the log, its id in the request, why it cannot run."""
-
-    id: str | None
-    sent_as: str
-    fault: str | None = None
 
 
 class MessageBuilder:
@@ -58,7 +53,7 @@ class MessageBuilder:
         self._calls: list[_Asked] = []
         self._asked_at: Version = 0
         self._thinks_first = False
-        self._results: dict[str, bytes] = {}
+        self._results: dict[str | None, bytes] = {}
         self._said: list[bytes] = []
 
     @property
@@ -66,57 +61,62 @@ class MessageBuilder:
         """Whether a model that thinks by budget may: not in a tool loop that it began without."""
         return not self._calls or self._thinks_first
 
-    def add(self, entry: Entry | Unread) -> None:
-        """Add what *entry*, the next one of the path, says."""
-        if isinstance(entry, MESSAGES):
-            message = self._parts.plain(entry)
-            if message is not None and self._pass_on(entry, message):
-                return
-        for part in self._parts.of(entry.read() if isinstance(entry, Unread) else entry):
-            self._add(part)
+    def add(self, entry: Entry | Run) -> None:
+        """Add what *entry*, the next one of the path, or a run of them, says."""
+        if isinstance(entry, MessageAppended):
+            entry = Run.of(entry)
+        if isinstance(entry, Run):
+            self._add_run(entry)
+        else:
+            self._add_decoded(entry)
 
     def last_message(self, *, otherwise: str = CONTINUE, question: str = "") -> bytes:
         """Return the message with which the user's turn would end now; nothing changes.
 
         It ends with a *question*, if there is one; if it says nothing, it says *otherwise*.
         """
-        content = [self._answer(asked) for asked in self._calls] + self._said
+        content = []
+        for asked in self._calls:
+            result = self._results.get(asked[0])
+            content.append(self._unanswered(asked) if result is None else result)
+        content += self._said
         if question or not content:
             content += map(_encode, text_block(question or otherwise))
         return as_message(content)
 
     # -- as it stands in the log ---------------------------------------------------------------
 
-    def _pass_on(self, entry: MessageAppended | Unread, message: PlainMessage) -> bool:
-        """Add the plain *message* of *entry* just as it is; False if it has to be changed here."""
-        if isinstance(message, Answer):
-            return self._pass_on_answer(entry, message)
-        first = message.content[0]
-        if isinstance(first, Result):
-            return self._pass_on_result(first.tool_use_id, inside(entry.message))
-        self._said.append(inside(entry.message))
-        return True
+    def _add_run(self, run: Run) -> None:
+        """Add what the messages of *run* say, the plain ones just as they are."""
+        unread, kinds = run.unread, self._parts.kinds(run)
+        ids = unread.shapes.ids[run.first : run.after]
+        bodies = unread.bodies[run.first : run.after]
+        for version, kind, named, body in zip(run.versions, kinds, ids, bodies, strict=True):
+            if kind == TEXTS:
+                self._said.append(inside(body))
+            elif kind == RESULT and self._is_sent_as_it_is(named[0]):
+                self._results.setdefault(named[0], inside(body))
+            elif kind >= ANSWER and self._used_ids.isdisjoint(named):
+                self._end_user_message()
+                self._used_ids.update(named)
+                self._begin_answer(version, [(each, each, None) for each in named])
+                self._thinks_first = bool(kind & THINKS_FIRST)
+                self.messages.append(body)
+            else:
+                self._add_decoded(unread.read(version))
 
-    def _pass_on_result(self, call_id: str, result: bytes) -> bool:
-        for asked in self._calls:
-            if asked.id == call_id:
-                if asked.sent_as != call_id:
-                    return False
-                self._results.setdefault(call_id, result)
-        return True  # if it answers no call, no request has it
-
-    def _pass_on_answer(self, entry: MessageAppended | Unread, answer: Answer) -> bool:
-        ids = answer.call_ids
-        if len(set(ids)) < len(ids) or not self._used_ids.isdisjoint(ids):
-            return False
-        self._end_user_message()
-        self._used_ids.update(ids)
-        self._begin_answer(entry.originator_version, [_Asked(each, each) for each in ids])
-        self._thinks_first = answer.thinks_first
-        self.messages.append(entry.message)
+    def _is_sent_as_it_is(self, call_id: str) -> bool:
+        """Whether a call *call_id* of the newest answer, if there is one, has that id when sent."""
+        for asked, sent_as, _ in self._calls:
+            if asked == call_id:
+                return sent_as == call_id
         return True
 
     # -- decoded, changed and encoded ----------------------------------------------------------
+
+    def _add_decoded(self, entry: Entry) -> None:
+        for part in self._parts.of(entry):
+            self._add(part)
 
     def _add(self, part: Part) -> None:
         if part.role == "assistant":
@@ -129,22 +129,23 @@ class MessageBuilder:
             if raw.get("type") != "tool_result":
                 self._said.append(_encode(raw))
                 continue
-            asked = next((each for each in self._calls if each.id == raw["tool_use_id"]), None)
-            if asked is not None:
+            call_id = raw["tool_use_id"]
+            sent_as = next((sent_as for asked, sent_as, _ in self._calls if asked == call_id), None)
+            if sent_as is not None:
                 is_error = raw.get("is_error") is True
-                result = _result(asked.sent_as, raw["content"], is_error=is_error)
-                self._results.setdefault(raw["tool_use_id"], result)
+                result = _result(sent_as, raw["content"], is_error=is_error)
+                self._results.setdefault(call_id, result)
 
     def _add_answer(self, part: Part) -> None:
         calls = [
-            _Asked(call.id, self._unique_id(call.raw.get("id")), call.fault)
+            (call.id, self._unique_id(call.raw.get("id")), call.fault)
             for call in calls_of(part.blocks)
         ]
         self._begin_answer(part.version, calls)
         self._thinks_first = part.blocks[0]["type"] in THINKING
         ids = iter(calls)
         content = [
-            raw if raw.get("type") != "tool_use" else call_block(raw, next(ids).sent_as)
+            raw if raw.get("type") != "tool_use" else call_block(raw, next(ids)[1])
             for raw in part.blocks
         ]
         self.messages.append(_encode({"role": "assistant", "content": content}))
@@ -173,12 +174,9 @@ class MessageBuilder:
                 self.presumed.append((call_id, self._asked_at, self._outcome_of(call_id)))
         self._calls, self._said = [], []
 
-    def _answer(self, asked: _Asked) -> bytes:
-        result = self._results.get(asked.id) if asked.id is not None else None
-        if result is not None:
-            return result
-        text = asked.fault or self._outcome_of(asked.id or "")
-        return _result(asked.sent_as, text, is_error=True)
+    def _unanswered(self, asked: _Asked) -> bytes:
+        call_id, sent_as, fault = asked
+        return _result(sent_as, fault or self._outcome_of(call_id or ""), is_error=True)
 
     def _outcome_of(self, call_id: str) -> str:
         return self._conversation.outcome_of(call_id, asked_at=self._asked_at)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from domain.block_shapes import in_shape, is_name, misshapen, of_call
 from domain.events import BranchSummarized, Compacted, Entry, MessageAppended, NoteAppended
-from domain.projections.plain import Answer, plain
+from domain.plain import ANSWER, CUT_SHORT, NOT_PLAIN, THINKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from domain.events import Version
     from domain.messages import JsonObject
     from domain.projections.media import Media
-    from domain.projections.plain import PlainMessage
-    from domain.unread import Unread
+    from domain.unread import Run, Unread
 
 INTERRUPTED = "(Your previous answer was interrupted before it was finished.)"
 NO_OUTPUT = "(no output)"
@@ -25,7 +24,6 @@ NO_OUTPUT = "(no output)"
 THINKING = ("thinking", "redacted_thinking")
 NEVER_WITHHELD = ("text", "tool_use", "tool_result")
 _CHECKED_KINDS = (*NEVER_WITHHELD, *THINKING, "image", "document")
-_CUT_SHORT = ("interrupted", "failed")
 
 
 class Part(NamedTuple):
@@ -51,15 +49,27 @@ class Parts:
             if model == (conversation.model or "") and kind not in NEVER_WITHHELD:
                 self._withheld.setdefault(version, []).append(kind)
 
-    def plain(self, entry: MessageAppended | Unread) -> PlainMessage | None:
-        """Return the structure of what *entry* says if it is sent as it stands in the log."""
-        if entry.stop_reason in _CUT_SHORT or entry.originator_version in self._withheld:
-            return None
-        message = plain(entry.message)
-        if isinstance(message, Answer):
-            is_sent = self._is_of_model(entry) or not message.thinks
-            return message if is_sent and not self._follows_loss(entry) else None
-        return message
+    def kinds(self, run: Run) -> Sequence[int]:
+        """Return the kind of each message of *run*: which are sent as they stand in the log."""
+        kinds = run.unread.shapes.kinds[run.first : run.after]
+        if max(kinds) <= ANSWER and not self._withheld and self._conversation.is_orderly:
+            return kinds
+        places = range(run.first, run.after)
+        return [
+            kind if self._is_sent(kind, run.unread, place) else NOT_PLAIN
+            for kind, place in zip(kinds, places, strict=True)
+        ]
+
+    def _is_sent(self, kind: int, unread: Unread, place: int) -> bool:
+        """Whether a message of that *kind* is sent as it stands in the log."""
+        version = unread.versions[place]
+        if version in self._withheld:
+            return False
+        if kind < ANSWER:
+            return True
+        if kind & THINKS and not self._is_of_model(unread.models[place]):
+            return False
+        return not self._follows_loss(version, unread.parents[place])
 
     def of(self, entry: Entry) -> list[Part]:
         """Return what *entry* says: one part, two, or none."""
@@ -88,7 +98,7 @@ class Parts:
         if role == "user":
             said = [block for raw in blocks if (block := self._of_user(raw, withheld))]
             return [Part("user", said, version)]
-        same_model = self._is_of_model(entry)
+        same_model = self._is_of_model(entry.model)
         left_out = misshapen(blocks)
         said = [
             block
@@ -98,21 +108,19 @@ class Parts:
         ]
         while said and said[-1]["type"] in THINKING:
             said.pop()  # the API refuses a message that ends in thinking
-        parts = [Part("assistant", said, version, self._follows_loss(entry))]
-        if entry.stop_reason in _CUT_SHORT:
+        parts = [Part("assistant", said, version, self._follows_loss(version, entry.parent))]
+        if entry.stop_reason in CUT_SHORT:
             parts.append(Part("user", text_block(INTERRUPTED), version))
         return parts
 
-    def _is_of_model(self, entry: MessageAppended | Unread) -> bool:
-        """Whether today's model said this."""
-        return entry.model is not None and entry.model == self._conversation.model
+    def _is_of_model(self, model: str | None) -> bool:
+        """Whether *model*, which said something, is today's."""
+        return model is not None and model == self._conversation.model
 
-    def _follows_loss(self, entry: Entry | Unread) -> bool:
-        """Whether what came right before *entry* is missing in the log."""
+    def _follows_loss(self, version: Version, parent: Version | None) -> bool:
+        """Whether what came right before the entry *version*, its *parent*, is missing."""
         conversation = self._conversation
-        if conversation.is_orderly:
-            return False
-        return conversation.parent_of(entry.originator_version) != entry.parent
+        return not conversation.is_orderly and conversation.parent_of(version) != parent
 
     def _of_user(self, raw: JsonObject, withheld: Sequence[str]) -> JsonObject | None:
         """Return *raw* as the API takes it from a user; None for what it would refuse."""
