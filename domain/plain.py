@@ -11,7 +11,7 @@ Messages are looked at in groups; only in a group with one that is not plain, on
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -38,7 +38,9 @@ CUT_SHORT: Final = ("interrupted", "failed")
 """Why an answer ended that is never passed on as it stands: the user says that it was cut short."""
 
 _GROUP: Final = 32
-_BEFORE_BLOCKS: Final = len(b'{"role":"user","content":[')
+USER: Final = b'{"role":"user","content":['
+"""What is before the blocks of a message of the user."""
+_BEFORE_BLOCKS: Final = len(USER)
 _SAYS = re.compile(rb'"[!#-\[\]-~\xc3-\xe0\xe4-\xf4]').match
 """Strings that begin with a character which, as its first byte tells, is no blank."""
 _NAME = NAME.fullmatch
@@ -228,16 +230,9 @@ def _says(text: Raw) -> bool:
     return isinstance(says, str) and says.strip() != ""
 
 
-def inside(message: Raw) -> bytes:
+def inside(message: bytes) -> memoryview:
     """Return the blocks of a plain *message* of the user, without what is around them."""
-    return memoryview(message)[_BEFORE_BLOCKS:-2]  # type: ignore[return-value] # for `as_message`
-
-
-def as_message(blocks: Sequence[bytes]) -> bytes:
-    """Return the message in which the user says *blocks*."""
-    if len(blocks) == 1 and isinstance(blocks[0], memoryview):
-        return cast("Raw", blocks[0].obj)  # it stands in the log as it is
-    return b"".join((b'{"role":"user","content":[', b",".join(blocks), b"]}"))
+    return memoryview(message)[_BEFORE_BLOCKS:-2]
 
 
 def _as_we_write(decode: Any, values: Sequence[Raw]) -> Any:

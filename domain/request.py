@@ -31,9 +31,9 @@ class Request(NamedTuple):
     max_tokens: int
 
     @classmethod
-    def of(cls, fields: JsonObject, messages: Iterable[bytes]) -> Request:
-        """Return the request with these *fields* and *messages*, each of them JSON already."""
-        return BodyEnds.of(fields).around(messages)
+    def of(cls, fields: JsonObject, pieces: Iterable[bytes | memoryview]) -> Request:
+        """Return the request with these *fields*, and the messages that *pieces* are together."""
+        return BodyEnds.of(fields).around(pieces)
 
     @property
     def content(self) -> JsonObject:
@@ -62,13 +62,10 @@ class BodyEnds(NamedTuple):
         head, tail = encode(before)[:-1] + b',"messages":[', b"]," + encode(after)[1:]
         return cls(head, tail, fields["max_tokens"])
 
-    def around(self, messages: Iterable[bytes]) -> Request:
-        """Return the request with these *messages*, each of them JSON already."""
-        pieces = list(messages) or [b""]
+    def around(self, pieces: Iterable[bytes | memoryview]) -> Request:
+        """Return the request with the messages that *pieces* are together, as JSON."""
         # Joined at once: to copy a megabyte a second time would cost more than all the rest.
-        pieces[0] = b"".join((self.before, pieces[0]))
-        pieces[-1] = b"".join((pieces[-1], self.after))
-        return Request(b",".join(pieces), self.max_tokens)
+        return Request(b"".join([self.before, *pieces, self.after]), self.max_tokens)
 
 
 def in_form(form: str, raw: bytes) -> bytes:

@@ -55,7 +55,7 @@ def request_of(conversation: Conversation, leaf: Version | None) -> Request:
     """
     builder = build_messages(conversation, live_unread(conversation, leaf))
     fields = request_fields(conversation, may_think=builder.may_think)
-    return Request.of(fields, [*builder.messages, builder.last_message()])
+    return Request.of(fields, [*builder.pieces, builder.last_message()])
 
 
 def build_messages(conversation: Conversation, entries: Sequence[Entry | Run]) -> MessageBuilder:

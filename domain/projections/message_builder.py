@@ -7,19 +7,24 @@ shape that the API takes, and encoded.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, TypeAlias
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
 from domain.block_shapes import is_name
 from domain.calls import calls_of
 from domain.events import MessageAppended
-from domain.plain import ANSWER, RESULT, TEXTS, THINKS_FIRST, as_message, inside
+from domain.plain import ANSWER, RESULT, TEXTS, THINKS_FIRST, USER, inside
 from domain.projections.media import Media, Plan
 from domain.projections.parts import THINKING, Parts, call_block, text_block
 from domain.unread import Run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from msgspec import Raw
+
     from domain.conversation import Conversation
     from domain.events import Entry, Version
     from domain.messages import JsonObject
@@ -32,19 +37,22 @@ _Asked: TypeAlias = "tuple[str | None, str, str | None]"
 """A call of the newest answer: its id in the log, its id in the request, why it cannot run."""
 
 _encode = msgspec.json.encode
+_ROUND: Final = re.compile(rb"[\x03\x07\x0f](?=[\x01\x02])(\x02*)\x01*(?=[\x03\x07\x0f])").match
+"""An answer, results, texts, and the next answer, by their kinds."""
 
 
 class MessageBuilder:
     """Lays entries out as messages: alternating roles, every call answered once, in call order.
 
     Attributes:
-        messages: The messages that are whole, each as JSON: whatever is added, they stay.
+        pieces: The messages that are whole, as JSON in pieces, with a comma behind each message:
+            whatever is added, they stay.
         presumed: Calls among them without a result: id, version of the entry, what is known.
         media: The images and documents among them, and by which plan they have to be placed.
     """
 
     def __init__(self, conversation: Conversation, plan: Plan = Plan()) -> None:  # noqa: B008 - frozen
-        self.messages: list[bytes] = []
+        self.pieces: list[bytes | memoryview] = []
         self.presumed: list[tuple[str, Version, str]] = []
         self.media = Media(plan)
         self._conversation = conversation
@@ -53,8 +61,8 @@ class MessageBuilder:
         self._calls: list[_Asked] = []
         self._asked_at: Version = 0
         self._thinks_first = False
-        self._results: dict[str | None, bytes] = {}
-        self._said: list[bytes] = []
+        self._results: dict[str | None, bytes | memoryview] = {}
+        self._said: list[bytes | memoryview] = []
 
     @property
     def may_think(self) -> bool:
@@ -75,14 +83,14 @@ class MessageBuilder:
 
         It ends with a *question*, if there is one; if it says nothing, it says *otherwise*.
         """
-        content = []
+        content: list[bytes | memoryview] = []
         for asked in self._calls:
             result = self._results.get(asked[0])
             content.append(self._unanswered(asked) if result is None else result)
         content += self._said
         if question or not content:
             content += map(_encode, text_block(question or otherwise))
-        return as_message(content)
+        return b"".join((USER, b",".join(content), b"]}"))
 
     # -- as it stands in the log ---------------------------------------------------------------
 
@@ -91,19 +99,48 @@ class MessageBuilder:
         unread, kinds = run.unread, self._parts.kinds(run)
         ids = unread.shapes.ids[run.first : run.after]
         bodies = unread.bodies[run.first : run.after]
-        for version, kind, named, body in zip(run.versions, kinds, ids, bodies, strict=True):
-            if kind == TEXTS:
-                self._said.append(inside(body))
-            elif kind == RESULT and self._is_sent_as_it_is(named[0]):
-                self._results.setdefault(named[0], inside(body))
-            elif kind >= ANSWER and self._used_ids.isdisjoint(named):
+        place, versions = 0, run.versions
+        while place < len(versions):
+            if kinds[place] == TEXTS:
+                self._said.append(inside(bodies[place]))
+            elif kinds[place] == RESULT and self._is_sent_as_it_is(ids[place][0]):
+                self._results.setdefault(ids[place][0], inside(bodies[place]))
+            elif kinds[place] >= ANSWER and self._used_ids.isdisjoint(ids[place]):
                 self._end_user_message()
-                self._used_ids.update(named)
-                self._begin_answer(version, [(each, each, None) for each in named])
-                self._thinks_first = bool(kind & THINKS_FIRST)
-                self.messages.append(body)
+                place = self._pass_on_rounds(place, kinds, ids, bodies)
+                calls: list[_Asked] = [(each, each, None) for each in ids[place]]
+                self._begin_answer(versions[place], calls)
+                self._thinks_first = bool(kinds[place] & THINKS_FIRST)
             else:
-                self._add_decoded(unread.read(version))
+                self._add_decoded(unread.read(versions[place]))
+            place += 1
+
+    def _pass_on_rounds(
+        self, place: int, kinds: bytes, ids: Sequence[tuple[str, ...]], bodies: Sequence[Raw]
+    ) -> int:
+        """Add the answer at *place*, and as many rounds from there as are just as the API has them.
+
+        In a round, an answer has all its calls answered in order, the user may say more, and the
+        next answer follows. Return the place of the last answer that was added.
+        """
+        pieces, used_ids = self.pieces, self._used_ids
+        while True:
+            pieces += (bodies[place], b",")
+            used_ids.update(ids[place])
+            round_ = _ROUND(kinds, place)
+            if round_ is None:
+                return place
+            answered, after = round_.end(1), round_.end()
+            results = ids[place + 1 : answered]
+            if ids[place] != (results[0] if len(results) == 1 else tuple(chain(*results))):
+                return place
+            if not used_ids.isdisjoint(ids[after]):
+                return place
+            pieces.append(USER)
+            for body in bodies[place + 1 : after]:
+                pieces += (inside(body), b",")
+            pieces[-1] = b"]},"
+            place = after
 
     def _is_sent_as_it_is(self, call_id: str) -> bool:
         """Whether a call *call_id* of the newest answer, if there is one, has that id when sent."""
@@ -148,7 +185,7 @@ class MessageBuilder:
             raw if raw.get("type") != "tool_use" else call_block(raw, next(ids)[1])
             for raw in part.blocks
         ]
-        self.messages.append(_encode({"role": "assistant", "content": content}))
+        self.pieces += (_encode({"role": "assistant", "content": content}), b",")
 
     def _unique_id(self, tool_use_id: object) -> str:
         """Return a valid id that no other call of the request has; a good one stays (case L1)."""
@@ -168,7 +205,7 @@ class MessageBuilder:
         self._calls, self._results, self._asked_at = calls, {}, version
 
     def _end_user_message(self, *, otherwise: str = CONTINUE) -> None:
-        self.messages.append(self.last_message(otherwise=otherwise))
+        self.pieces += (self.last_message(otherwise=otherwise), b",")
         for call_id, _, fault in self._calls:
             if call_id is not None and fault is None and call_id not in self._results:
                 self.presumed.append((call_id, self._asked_at, self._outcome_of(call_id)))

@@ -49,16 +49,16 @@ class Parts:
             if model == (conversation.model or "") and kind not in NEVER_WITHHELD:
                 self._withheld.setdefault(version, []).append(kind)
 
-    def kinds(self, run: Run) -> Sequence[int]:
+    def kinds(self, run: Run) -> bytes:
         """Return the kind of each message of *run*: which are sent as they stand in the log."""
         kinds = run.unread.shapes.kinds[run.first : run.after]
         if max(kinds) <= ANSWER and not self._withheld and self._conversation.is_orderly:
             return kinds
         places = range(run.first, run.after)
-        return [
+        return bytes(
             kind if self._is_sent(kind, run.unread, place) else NOT_PLAIN
             for kind, place in zip(kinds, places, strict=True)
-        ]
+        )
 
     def _is_sent(self, kind: int, unread: Unread, place: int) -> bool:
         """Whether a message of that *kind* is sent as it stands in the log."""

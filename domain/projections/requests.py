@@ -45,8 +45,8 @@ class Requests:
             UnknownEntryError: *leaf* is not an entry.
         """
         digest = self.digest(leaf)
-        messages = [*self._builder.messages, self._builder.last_message()]
-        return self._ends_now().around(messages), digest
+        pieces = [*self._builder.pieces, self._builder.last_message()]
+        return self._ends_now().around(pieces), digest
 
     def digest(self, leaf: Version | None) -> str:
         """Return the digest of the request for the path to *leaf*, with the facts as they are now.
@@ -102,9 +102,11 @@ class Requests:
         builder, ends = self._builder, self._ends_now()
         if not self._hashed:
             self._hash = sha256(ends.before)
-        new = [in_form(self._form, message) for message in builder.messages[self._hashed :]]
-        self._hashed += len(new)
-        self._hash.update(b",".join([*new, b""]))
+        new = b"".join(builder.pieces[self._hashed :])
+        self._hashed = len(builder.pieces)
+        if new:  # messages, with a comma behind each
+            self._hash.update(in_form(self._form, b"[%b]" % new[:-1])[1:-1])
+            self._hash.update(b",")
         now = self._hash.copy()
         now.update(in_form(self._form, builder.last_message()))
         now.update(ends.after)

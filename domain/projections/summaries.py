@@ -117,7 +117,7 @@ def whole_request(
     if "budget_tokens" not in fields.get("thinking", {}):
         fields["max_tokens"] = min(fields["max_tokens"], Room.of(window).summary)
     last = builder.last_message(question=question(subject, focus))
-    return Request.of(fields, [*builder.messages, last])
+    return Request.of(fields, [*builder.pieces, last])
 
 
 def question(subject: Subject, focus: str) -> str:

@@ -7,9 +7,12 @@ from hypothesis import strategies as st
 
 from domain.conversation import Conversation
 from domain.plain import ANSWER, NOT_PLAIN, RESULT, TEXTS, THINKS, THINKS_FIRST, shapes
+from domain.projections.context import context
 from domain.tree import Tree
 from domain.unread import Run, Unread
 from tests import builders as b
+from tests.api_rules import violations
+from tests.strategies import TEXTS as SAYINGS
 from tests.strategies import json_values
 
 CALL = b.tool_use("toolu_1", command="ls")
@@ -89,8 +92,8 @@ def in_columns(messages):
         versions=[each.originator_version for each in messages],
         parents=[each.parent for each in messages],
         bodies=[each.message for each in messages],
-        models=[None] * len(messages),
-        stop_reasons=[None] * len(messages),
+        models=[each.model for each in messages],
+        stop_reasons=[each.stop_reason for each in messages],
     )
 
 
@@ -143,3 +146,42 @@ def test_what_is_within_bounds(first, last):
 
     expected = [version for version in range(3, 9) if first <= version <= last]
     assert (run.versions if run else []) == expected
+
+
+IDS = st.sampled_from("abc")
+SAID = st.one_of(
+    SAYINGS.map(lambda said: {"role": "user", "content": [b.text(said)]}),
+    IDS.map(lambda call_id: {"role": "user", "content": [b.tool_result(call_id, "ok")]}),
+    st.lists(IDS, max_size=2).map(
+        lambda ids: {"role": "assistant", "content": [b.text("a"), *map(b.tool_use, ids)]}
+    ),
+    st.just({"role": "assistant", "content": [b.thinking("hm"), b.text("a")]}),
+)
+
+
+@st.composite
+def round_of_calls(draw):
+    """An answer with calls of their own, results of them or of others, and what is said then."""
+    ids = draw(st.permutations("defghijk"))[: draw(st.integers(1, 2))]
+    answered = draw(st.just(ids) | st.permutations(ids) | st.lists(IDS, max_size=2))
+    results = [{"role": "user", "content": [b.tool_result(each)]} for each in answered]
+    calls = {"role": "assistant", "content": [b.tool_use(each) for each in ids]}
+    return [calls, *results, *draw(st.lists(SAID, max_size=2))]
+
+
+@given(st.lists(round_of_calls(), max_size=8))
+def test_rounds_are_passed_on_as_their_messages_are(rounds):
+    """What comes out is compared with what decoding makes of it, as in each test."""
+    bodies = [b.user("hi").message, *(raw(body) for round_ in rounds for body in round_)]
+    messages = [
+        msgspec.structs.replace(
+            b.message(body, model=b.MODEL), originator_version=version, parent=version - 1 or None
+        )
+        for version, body in enumerate(bodies, 1)
+    ]
+    talk = Conversation.replay(None, [Run(in_columns(messages), 0, len(messages))])
+    talk.model = b.MODEL
+
+    sent = context(talk, talk.leaf)
+
+    assert violations(sent) == []
