@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from itertools import islice
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from app.catalogue import plain_store, refused, rows, say_unreadable
 from app.errors import UsageError
 from app.i18n import _
-from app.terminal import is_told
+from app.read_models import Progress, all_events, current
 from app.view.plain import complain
 from domain.projections.texts import folded, texts
 from infrastructure.errors import ReadModelError, StoreError
@@ -19,17 +17,10 @@ from infrastructure.read_models.texts import Hit, Texts, Wanted, hits
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from uuid import UUID
 
     from app.application import Conversations
-    from domain.events import Event, Version
-    from infrastructure.jsonl.store import Store
-    from infrastructure.read_models.database import Result
-
-_PAGE = 500
-_SILENT = 1.0
-"""Seconds for which nothing is said of how far something is."""
 
 
 def parts(wanted: Sequence[str]) -> tuple[str, ...]:
@@ -62,30 +53,12 @@ def search(
         complain(_("no index is kept beside encrypted or other logs: each one is read"))
     elif any(disk.files(store.path)):
         try:
-            return indexed(conversations, store, find)
+            return current(conversations, store, Texts, find)
         except ReadModelError as error:
             text = _("the index cannot be used, each log is read instead: {why}")
             complain(text.format(why=error))
     ids = [id_ for id_ in conversations.ids() if here is None or id_ in here]
     return _scanned(conversations, wanted, ids, limit)
-
-
-def indexed(
-    conversations: Conversations, store: Store, work: Callable[[sqlite3.Connection], Result]
-) -> Result:
-    """Return what *work* makes of the index, in which is what the logs say now.
-
-    Raises:
-        ReadModelError: it cannot be used.
-    """
-
-    def read(conversation_id: UUID, since: Version, limit: int) -> list[Event]:
-        return list(conversations.events_of(conversation_id, since=since, limit=limit))
-
-    with Progress(_("reading the conversations")) as progress:
-        found, unreadable = Texts(store, read).use(work, progress.tell)
-    say_unreadable(refused(conversation_id, error) for conversation_id, error in unreadable)
-    return found
 
 
 def _scanned(
@@ -108,7 +81,7 @@ def _scanned(
 
 def _hits_in(conversations: Conversations, conversation_id: UUID, wanted: Wanted) -> Iterator[Hit]:
     tools: dict[str | None, str | None] = {None: None}
-    for event in _events(conversations, conversation_id):
+    for event in all_events(conversations, conversation_id):
         for text in texts(event):
             if text.tool is not None:
                 tools[text.call] = text.tool
@@ -121,35 +94,3 @@ def _hits_in(conversations: Conversations, conversation_id: UUID, wanted: Wanted
                     yield Hit(
                         conversation_id, text.version, when, text.kind, tool, text.failed, text.text
                     )
-
-
-def _events(conversations: Conversations, conversation_id: UUID) -> Iterator[Event]:
-    since: Version | None = 1
-    while since is not None:
-        page = list(conversations.events_of(conversation_id, since=since, limit=_PAGE))
-        yield from page
-        since = page[-1].originator_version + 1 if len(page) == _PAGE else None
-
-
-class Progress:
-    """Says on stderr, if it is a terminal, how far *what* is, from the second second on."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._begun = time.monotonic()
-        self._is_shown = False
-
-    def tell(self, done: int, total: int) -> None:
-        """Say that *done* of *total* is done."""
-        if is_told() and time.monotonic() - self._begun > _SILENT:
-            self._is_shown = True
-            share = done / total if total else 1
-            sys.stderr.write(f"\r{self._what}: {share:4.0%} ")
-            sys.stderr.flush()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        if self._is_shown:
-            sys.stderr.write("\r\033[K")

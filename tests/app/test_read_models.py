@@ -460,11 +460,11 @@ def test_what_was_read_before_it_was_stopped_is_kept(store, monkeypatch):
     """Ctrl+C while the index is built: what is whole stays, and nothing is there twice."""
     for number in range(8):
         say(store, f"pytest {number}")
-    monkeypatch.setattr("infrastructure.read_models.texts._SECONDS", 0)
-    monkeypatch.setattr("app.search.Progress.tell", stop_at(3))
+    monkeypatch.setattr("infrastructure.read_models.follower._SECONDS", 0)
+    monkeypatch.setattr("app.read_models.Progress.tell", stop_at(3))
     with pytest.raises(KeyboardInterrupt):
         searched(store, Wanted(("pytest",)))
-    monkeypatch.setattr("app.search.Progress.tell", lambda *_: None)
+    monkeypatch.setattr("app.read_models.Progress.tell", lambda *_: None)
     (path,) = files_of(store, "texts")
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT count(*) FROM texts").fetchone() == (3,)
