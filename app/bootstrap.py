@@ -18,6 +18,7 @@ from eventsourcing.persistence import Mapper, PersistenceError
 from app import PROGRAM, VERSION, instructions
 from app.application import Conversations
 from app.open_conversation import OpenConversation, require_known
+from app.places import side_files
 from app.settings import OFFLINE_MODEL, Settings
 from domain.conversation import Conversation
 from infrastructure.errors import SettingsError
@@ -223,7 +224,7 @@ class AgentFactory:
 
         return Toolbox(
             cwd=Path(working_directory(conversation, self.settings.cwd)),
-            side_files=self.settings.home / "outputs" / str(conversation.id),
+            side_files=side_files(self.settings.home, conversation.id),
             tools=[tool for tool in TOOLS if tool.name in self.settings.tools],
         )
 

@@ -39,6 +39,7 @@ COMMANDS = {
     "label": "Label an entry; without TEXT the label is taken away.",
     "archive": "Leave a conversation out of lists; nothing is deleted.",
     "delete": "Move a conversation into the trash, and say where it is; nothing is erased.",
+    "trash": "Show what was deleted, bring it back, or erase it for good.",
     "stats": "Show what was spent in one conversation, or in each.",
     "config": "Show each setting, and where its value comes from.",
 }
@@ -116,12 +117,14 @@ def with_first_prompt(group: click.Group) -> click.Command:
 
 
 def in_our_language(command: click.Command) -> click.Command:
-    """Return *command* with its help, and that of its options, in the language of the person."""
+    """Return *command* with all of its help in the language of the person."""
     if not is_english():
         command.help = _(command.help or "")
         for option in command.params:
             if isinstance(option, click.Option) and option.help:
                 option.help = _(option.help)
+        for inner in getattr(command, "commands", {}).values():
+            in_our_language(inner)
     return command
 
 

@@ -248,6 +248,36 @@ class Deleted(Output, frozen=True):
     path: str
 
 
+TrashKind: TypeAlias = Literal["conversation", "damaged", "foreign"]
+
+
+class InTrash(Output, frozen=True):
+    """A thing in the trash: a conversation, one of which nothing can be read, or something else."""
+
+    id: UUID | None
+    kind: TrashKind
+    deleted: datetime
+    title: str
+    bytes: int
+    path: str
+
+
+class Restored(Output, frozen=True):
+    """A conversation is out of the trash again."""
+
+    id: UUID
+    path: str
+
+
+class Purged(Output, frozen=True):
+    """A thing that was in the trash is erased."""
+
+    id: UUID | None
+    path: str
+    bytes: int
+    side_files_kept: bool
+
+
 class Fate(Output, frozen=True):
     """What became of one damaged place: saved, saved in part, or lost."""
 

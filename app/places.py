@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from app.errors import UsageError
 from app.i18n import _
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+OUTPUTS: Final = "outputs"
 
 
 def home() -> Path:
@@ -28,6 +34,11 @@ def keeps_files() -> bool:
     """Whether conversations are kept in a folder, not by another persistence module."""
     module = os.environ.get("PERSISTENCE_MODULE")
     return module in (None, "", "infrastructure.jsonl")
+
+
+def side_files(home: Path, conversation_id: UUID) -> Path:
+    """Return the folder in which whole outputs of tools are that were too long for the log."""
+    return home / OUTPUTS / str(conversation_id)
 
 
 def expanded(path: str) -> Path:

@@ -14,8 +14,8 @@ from app.outputs import Finding, Verified, VerifiedOrder
 from domain.events import TOPICS, Entry, Unrecognised
 from domain.projections.context import PROJECTION
 from infrastructure.errors import LogMissingError, StoreError
+from infrastructure.jsonl import trash
 from infrastructure.jsonl.notification_file import SIZE, BrokenOrderError, inspected
-from infrastructure.jsonl.store import SUFFIX, TRASH
 from infrastructure.safe_files import reason_of
 
 if TYPE_CHECKING:
@@ -180,8 +180,8 @@ def _of_order(store: Store, conversation: UUID, places: list[tuple[int, Version]
     try:
         lines = store.inspect(conversation).lines
     except LogMissingError as error:
-        if any((store.path / TRASH).glob(f"{conversation}{SUFFIX}*")):
-            return []  # deleted on purpose
+        if trash.is_deleted(store, conversation):
+            return []
         return [_wrong_order(f"{len(places)} events of a log that is gone: {error}")]
     except StoreError as error:
         return [_wrong_order(f"{len(places)} events of a log that cannot be read: {error}")]

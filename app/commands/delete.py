@@ -12,7 +12,7 @@ from app.settings import settings
 from app.terminal import is_typed_at
 from app.view.plain import plain
 from domain.projections.catalogue import row
-from infrastructure.jsonl import life_cycle
+from infrastructure.jsonl import trash
 
 
 @click.command("delete")
@@ -36,7 +36,7 @@ def command(store: str | None, *, reference: str, yes: bool, as_json: bool) -> N
                 abort=True,
                 err=True,
             )
-        path = str(life_cycle.trash(conversations.store, conversation_id))
+        path = str(trash.put(conversations.store, conversation_id))
     if as_json:
         write(Deleted(id=conversation_id, path=path))
     else:

@@ -13,7 +13,7 @@ from app.repl.line_session import ask_line
 from app.view.plain import cells, one_line, plain
 from domain.conversation import Conversation
 from domain.events import MessageAppended, NoteAppended
-from infrastructure.jsonl import life_cycle
+from infrastructure.jsonl import trash
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -110,7 +110,7 @@ class Picker:
         answer = await ask_line(_("Move “{title}” to the trash? [y/N] ").format(title=title))
         if (answer or "").lower() not in ("y", "yes"):
             return _("not deleted")
-        path = life_cycle.trash(self._conversations.store, row.id)
+        path = trash.put(self._conversations.store, row.id)
         return _("moved to {path}").format(path=plain(str(path)))
 
     def _preview(self, conversation_id: UUID) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.i18n import _
+from app.places import side_files
 from domain.errors import InvalidCommandError
 from domain.messages import ToolUseBlock
 
@@ -36,7 +37,7 @@ async def run(desk: Desk, typed: str) -> None:
     )
     context = ToolContext(
         cwd=desk.directory,
-        side_files=factory.settings.home / "outputs" / str(conversation.id),
+        side_files=side_files(factory.settings.home, conversation.id),
         tool_use_id=call.id,
         on_output=lambda text: screen.tool_printed(call, text),
     )

@@ -95,6 +95,11 @@ def _opened(path: Path, flags: int) -> int:
     return fd
 
 
+def is_ours(status: os.stat_result) -> bool:
+    """Return whether *status* is of a regular file of this user."""
+    return modes.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+
+
 def _require_ours(status: os.stat_result) -> None:
     if status.st_uid != os.geteuid():
         raise NotOurFileError(errno.EPERM, "it belongs to somebody else, and is left alone")

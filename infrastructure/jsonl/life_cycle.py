@@ -1,18 +1,14 @@
-"""What becomes of whole logs: a copy to go on from, and the trash."""
+"""What becomes of whole logs: a copy to go on from."""
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 from typing import TYPE_CHECKING
 
-from infrastructure.errors import InvalidEventError, LogExistsError, LogMissingError, WriteError
-from infrastructure.jsonl import disk, locks
-from infrastructure.jsonl.store import SNAPSHOTS, SUFFIX, TRASH, Store, as_uuid
+from infrastructure.errors import InvalidEventError, LogExistsError
+from infrastructure.jsonl.store import Store, as_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
     from uuid import UUID
 
     from eventsourcing.persistence import StoredEvent
@@ -53,35 +49,3 @@ def fork(
             child.end()
             store.limit_open_files([child])
     store.announce()
-
-
-def trash(store: Store, conversation: UUID) -> Path:
-    """Move a log into the folder ``.trash``, and return where it is now; nothing is lost.
-
-    Its snapshots, which are derived, go.
-
-    Raises:
-        LogMissingError: There is no such log.
-        LeaseHeldError: Somebody has the conversation open.
-    """
-    with store.lock, store.folder_locked(), locks.Lease.acquire(store.path, conversation):
-        log = store.log(conversation)
-        if not log.exists():
-            raise LogMissingError(log.path)
-        store.let_go(log)
-        folder = store.path / TRASH
-        try:
-            disk.make_inner_folder(folder, durable=store.durable)
-            disk.require_folder(store.path / SNAPSHOTS)
-            taken = {entry.name for entry in disk.files(folder)}
-            name = f"{conversation}{SUFFIX}"
-            names = (name if n == 0 else f"{name}.{n}" for n in itertools.count())
-            target = folder / next(name for name in names if name not in taken)
-            disk.rename(log.path, target)
-            if store.durable:
-                disk.sync_folder(store.path)
-            with contextlib.suppress(OSError):
-                disk.remove(store.path / SNAPSHOTS / name)
-        except OSError as error:
-            raise WriteError(log.path, error) from error
-    return target

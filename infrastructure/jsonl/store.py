@@ -39,7 +39,9 @@ SUFFIX: Final = ".jsonl"
 TRASH: Final = ".trash"
 SNAPSHOTS: Final = ".snapshots"
 _OPEN_FILES: Final = 64
-_NAME: Final = re.compile("([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})" + re.escape(SUFFIX))
+LOG_NAME: Final = "([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})" + re.escape(SUFFIX)
+"""What the name of a log looks like; the group is the id of its conversation."""
+_NAME: Final = re.compile(LOG_NAME)
 _NOTHING: Final[contextlib.AbstractContextManager[None]] = contextlib.nullcontext()
 
 

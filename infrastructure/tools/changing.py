@@ -11,11 +11,12 @@ from typing import Final, NamedTuple
 
 from pydantic import Field
 
+from domain.sizes import size
 from domain.tool_use import Change, Plan, ToolOutput
 from infrastructure.errors import ToolError
 from infrastructure.tools.encodings import BOMS, decode
 from infrastructure.tools.files import CHANGING, FileState
-from infrastructure.tools.output import ToolContext, capped, size
+from infrastructure.tools.output import ToolContext, capped
 from infrastructure.tools.replacing import replace
 from infrastructure.tools.tool import FileArguments, FileCall, Tool
 

@@ -12,8 +12,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
 from domain.images import identify
+from domain.sizes import size
 from infrastructure.errors import ToolError
-from infrastructure.tools.output import size
 
 if TYPE_CHECKING:
     from pathlib import Path

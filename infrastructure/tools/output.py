@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Final, Self
 
+from domain.sizes import size
 from domain.text import valid
 from infrastructure.jsonl import disk
 from infrastructure.safe_files import reason_of
@@ -69,15 +70,6 @@ def capped(text: str, context: ToolContext) -> str:
     with Capture(context) as capture:
         capture.feed(valid(text).encode())
     return capture.text()
-
-
-def size(number: int) -> str:
-    """Return a number of bytes as people write it."""
-    if number < 10_000:  # noqa: PLR2004
-        return f"{number:,} bytes"
-    if number < 1_000_000:  # noqa: PLR2004
-        return f"{number / 1_000:,.1f} KB"
-    return f"{number / 1_000_000:,.1f} MB"
 
 
 class Capture:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from pydantic import Field
 
 from domain.images import identify
+from domain.sizes import size
 from domain.tool_use import ToolOutput
 from infrastructure.errors import ToolError
 from infrastructure.tools import images
 from infrastructure.tools.encodings import decode, lines_of
 from infrastructure.tools.files import LARGEST, digest, open_regular, resolve
-from infrastructure.tools.output import MAX_BYTES, MAX_LINES, ToolContext, size
+from infrastructure.tools.output import MAX_BYTES, MAX_LINES, ToolContext
 from infrastructure.tools.tool import FileArguments, Tool
 
 if TYPE_CHECKING:

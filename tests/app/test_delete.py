@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from infrastructure.errors import LeaseHeldError, LogMissingError
-from infrastructure.jsonl import life_cycle
+from infrastructure.jsonl import trash
 from infrastructure.jsonl.locks import Lease
 from tests.app.programs import Program
 from tests.server import ScriptedServer, reply
@@ -66,6 +66,6 @@ def test_the_store_refuses_what_is_open_or_not_there(tmp_path):
 
     store, conversation = Store(tmp_path), uuid4()
     with pytest.raises(LogMissingError):
-        life_cycle.trash(store, conversation)
+        trash.put(store, conversation)
     with Lease.acquire(tmp_path, conversation), pytest.raises(LeaseHeldError):
-        life_cycle.trash(store, conversation)
+        trash.put(store, conversation)

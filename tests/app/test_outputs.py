@@ -84,7 +84,8 @@ COMMAND_LINES = [
     ["stats", "{id}"], ["stats", "--all"], ["config"], ["recover", "{id}"], ["fork", "{id}"],
     ["fork", "{id}@5"], ["rename", "{id}", "new 名"], ["label", "{id}@5", "here"],
     ["label", "{id}@5"], ["archive", "{id}"], ["archive", "{id}", "--undo"],
-    ["delete", "{id}", "--yes"],
+    ["delete", "{id}", "--yes"], ["trash", "list"], ["trash", "restore", "{id}"],
+    ["trash", "purge", "{id}", "--yes"],
 ]  # fmt: skip
 
 
@@ -111,7 +112,7 @@ def _times(value):
     match value:
         case dict():
             for key, item in value.items():
-                if key in ("timestamp", "created", "updated"):
+                if key in ("timestamp", "created", "updated", "deleted"):
                     yield item
                 yield from _times(item)
         case list():
@@ -126,6 +127,8 @@ def test_every_command_prints_what_its_schema_says(store, arguments, damage, pro
     conversation_id = begin(store, prompt, name=prompt if prompt == HARD else None)
     if damage is not None:
         damage(store, conversation_id)
+    if arguments[0] == "trash":
+        run("delete", conversation_id, "--yes")
     done = run(*(part.format(id=conversation_id) for part in arguments), "--json")
 
     lines = check(arguments[0], done.out)
@@ -271,7 +274,8 @@ def test_every_command_has_json_and_stands_in_the_page():
     assert set(OUTPUTS) == set(COMMANDS)
     for name in COMMANDS:
         command = leftfold.get_command(None, name)
-        assert "--json" in [option for each in command.params for option in each.opts], name
+        for inner in getattr(command, "commands", {name: command}).values():
+            assert "--json" in [option for each in inner.params for option in each.opts], name
         assert f"leftfold {name} --json" in PAGE.read_text()
     assert {arguments[0] for arguments in COMMAND_LINES} == set(COMMANDS)
 

@@ -12,7 +12,7 @@ from app.verification import check_order, verify
 from domain.conversation import Conversation
 from domain.projections.context import PROJECTION, request_of
 from infrastructure.errors import LogMissingError, NewerFormatError
-from infrastructure.jsonl import life_cycle
+from infrastructure.jsonl import trash
 from infrastructure.jsonl.notification_file import RECORD
 from tests.builders import BASH, ID
 
@@ -396,7 +396,7 @@ def test_a_log_that_is_gone_is_witnessed_by_the_order(conversations, log, order)
 
 def test_a_log_that_was_deleted_on_purpose_is_no_fault_of_the_order(conversations, log, order):
     [conversation_id] = conversations.ids()
-    life_cycle.trash(conversations.store, conversation_id)
+    trash.put(conversations.store, conversation_id)
 
     assert order_of(conversations) == (9, ())
 

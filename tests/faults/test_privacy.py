@@ -137,8 +137,10 @@ DELETED = {
     "infrastructure/jsonl/log_file.py roll_back: disk.remove": "a new log that could not be synced",
     "infrastructure/jsonl/notification_file.py written_anew: disk.remove": "derived: half an index",
     "infrastructure/jsonl/notification_file.py written_anew: disk.rename": "derived: a new index",
-    "infrastructure/jsonl/life_cycle.py trash: disk.remove": "derived: snapshots of what is in the trash",
-    "infrastructure/jsonl/life_cycle.py trash: disk.rename": "`delete`: into the trash, whole",
+    "infrastructure/jsonl/trash.py _move: disk.rename": "`delete` and `trash restore`: whole",
+    "infrastructure/jsonl/trash.py purge: disk.remove": "`trash purge`, which was asked for by name",
+    "app/trashed.py purge: shutil.rmtree": "the same: the side files of what is purged",
+    "infrastructure/read_models/database.py _begin_anew: disk.remove": "derived: a damaged table",
     "infrastructure/jsonl/snapshots.py _rewrite: replace": "derived: the snapshots, and new ones",
     "infrastructure/jsonl/tracking.py _write: disk.truncate": "derived: half a record",
     "infrastructure/jsonl/tracking.py advancing: disk.truncate": "derived: half a record",
@@ -151,7 +153,7 @@ DELETED = {
     "infrastructure/tools/replacing.py _write_in_place: unlink": "its own copy, not needed any more",
     "infrastructure/tools/changing.py _written: replace": "the user's file, as the model was let to",
 }
-"""Every place that may end a file, or a part of it, and why it may. None but `delete` is a conversation's."""
+"""Every place that may end a file, or a part of it, and why it may. None but `delete` and `purge` is a conversation's."""
 
 _OUR_NAMES = {"conversations", "_conversations", "conversation", "latest"}
 """Whose methods are called open and rename as well."""

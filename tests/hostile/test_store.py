@@ -16,11 +16,12 @@ from app.cli import leftfold
 from app.errors import AppError
 from app.repl.prompt import PrivateHistory
 from infrastructure.errors import LeaseHeldError, StoreError
-from infrastructure.jsonl import disk, life_cycle
+from infrastructure.jsonl import disk, trash
 from infrastructure.jsonl.locks import Lease
 from infrastructure.jsonl.recorders import JSONLTrackingRecorder
 from infrastructure.tools.output import MAX_BYTES, ToolContext, capped
 from tests.benchmarks import workload
+from tests.builders import NOW
 
 SECRET = b"what nobody but its owner may read or change\n" * 4
 SOMEBODY_ELSE = 12345
@@ -127,8 +128,18 @@ def use(folder, conversation_id):
         tracking = JSONLTrackingRecorder(app.store)
         attempt(lambda: tracking.insert_tracking(Tracking("reader", 1)))
         attempt(lambda: tracking.max_tracking_id("reader"))
-        attempt(lambda: life_cycle.trash(app.store, conversation_id))
+        attempt(lambda: trash.put(app.store, conversation_id))
+        for again in (trash.restore, trash.purge):
+            attempt(lambda again=again: again(app.store, trashed(app.store, conversation_id)))
+            attempt(lambda: trash.put(app.store, conversation_id))
+        attempt(lambda: trash.purge(app.store, trashed(app.store, conversation_id)))
     return complaints
+
+
+def trashed(store, conversation_id):
+    """What is in the trash by the name of a log, or would be."""
+    path = store.path / ".trash" / f"{conversation_id}.jsonl"
+    return trash.Trashed(path, conversation_id, 0, NOW)
 
 
 def unharmed(outside):
@@ -187,7 +198,7 @@ def test_a_folder_of_a_store_that_stands_elsewhere_is_not_used_there(folder, tmp
         app.keep_snapshot(app.get(ids[0]))
         Lease.acquire(folder, ids[0]).release()
         app.recorder.select_notifications(1, 10)
-        life_cycle.trash(app.store, workload.fill(folder, 2))
+        trash.put(app.store, workload.fill(folder, 2))
     (folder / place).rename(tmp_path / "elsewhere")
     (folder / place).symlink_to(tmp_path / "elsewhere")
     before = contents(tmp_path / "elsewhere")

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from infrastructure.jsonl import life_cycle
+from infrastructure.jsonl import trash
 from infrastructure.jsonl.recorders import JSONLApplicationRecorder
 from infrastructure.jsonl.snapshots import JSONLSnapshotRecorder
 from infrastructure.jsonl.store import SNAPSHOTS, Store
@@ -112,10 +112,13 @@ def test_a_damaged_snapshot_is_none(snapshots):
     assert kept(snapshots) == [2]
 
 
-def test_what_goes_to_the_trash_leaves_no_snapshot(logs, snapshots):
+def test_a_snapshot_comes_back_with_its_log_and_goes_when_that_is_purged(logs, snapshots):
     snapshots.insert_events([event(3, "a snapshot")])
-    snapshots.store.close()
+    trash.put(logs, ID)
+    trash.restore(logs, *trash.contents(logs))
+    assert kept(snapshots) == [3]
 
-    life_cycle.trash(logs, ID)
+    trash.put(logs, ID)
+    trash.purge(logs, *trash.contents(logs))
 
     assert list(snapshots.store.path.glob("*.jsonl")) == []

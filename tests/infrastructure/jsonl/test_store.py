@@ -7,7 +7,7 @@ import pytest
 from eventsourcing.persistence import IntegrityError, ProgrammingError, StoredEvent
 
 from infrastructure.errors import InvalidEventError, LogExistsError, LogMissingError, WriteError
-from infrastructure.jsonl import disk, life_cycle, search
+from infrastructure.jsonl import disk, life_cycle, search, trash
 from infrastructure.jsonl import line as lines_
 from infrastructure.jsonl.recorders import (
     JSONLAggregateRecorder,
@@ -277,7 +277,7 @@ def test_what_is_deleted_twice_is_in_the_trash_twice(stores):
     targets = []
     for text in ("first", "second"):
         store.insert([event(1, text)])
-        targets.append(life_cycle.trash(store, ID))
+        targets.append(trash.put(store, ID))
 
     assert len(set(targets)) == 2
     assert [
