@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING
 
 from app.i18n import _
 from app.ports import UNASKED, Approval, Proposal
+from domain.calls import NOBODY
 
 if TYPE_CHECKING:
     from domain.messages import ToolUseBlock
 
-NOBODY = (
-    "This tool needs the user's approval, and nobody is there to give it "
-    "(the user can run leftfold with --yes to allow it)."
-)
 DECLINED = (
     "The user declined this call, and it was not run. Do not make it again in another form; "
     "ask what to do instead, or go on without it."

@@ -28,6 +28,7 @@ Modules and events stay; to look through them again and again takes a fifteenth 
 COMMANDS = {
     "list": "List the conversations of this directory, newest first.",
     "search": "Find every TEXT in what was said, called or printed here, the newest first.",
+    "query": "Ask in SQL what was said, called, refused and spent in any conversation.",
     "show": "Print the transcript, up to ENTRY or to the end.",
     "log": "Print the events of a conversation, or of all, one a line.",
     "tree": "Show the tree: branches, labels and the leaf.",

@@ -124,6 +124,14 @@ class Found(Output, frozen=True):
     text: str
 
 
+class Table(Output, frozen=True):
+    """A table that can be asked."""
+
+    table: str
+    columns: tuple[str, ...]
+    text: str
+
+
 class LoggedEvent(Output, frozen=True):
     """An event of the log; `unreadable` instead of `state` if this version cannot read it."""
 

@@ -47,12 +47,12 @@ def current(
     return found
 
 
-def all_events(conversations: Conversations, conversation_id: UUID) -> Iterator[Event]:
-    """Yield the events of a conversation, without having all of them at once."""
+def pages(conversations: Conversations, conversation_id: UUID) -> Iterator[list[Event]]:
+    """Yield the events of a conversation in pieces: not all of them are there at once."""
     since: Version | None = 1
     while since is not None:
         page = list(conversations.events_of(conversation_id, since=since, limit=_PAGE))
-        yield from page
+        yield page
         since = page[-1].originator_version + 1 if len(page) == _PAGE else None
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from app.catalogue import plain_store, refused, rows, say_unreadable
 from app.errors import UsageError
 from app.i18n import _
-from app.read_models import Progress, all_events, current
+from app.read_models import Progress, current, pages
 from app.view.plain import complain
 from domain.projections.texts import folded, texts
 from infrastructure.errors import ReadModelError, StoreError
@@ -81,7 +81,7 @@ def _scanned(
 
 def _hits_in(conversations: Conversations, conversation_id: UUID, wanted: Wanted) -> Iterator[Hit]:
     tools: dict[str | None, str | None] = {None: None}
-    for event in all_events(conversations, conversation_id):
+    for event in chain.from_iterable(pages(conversations, conversation_id)):
         for text in texts(event):
             if text.tool is not None:
                 tools[text.call] = text.tool

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 DECISIONS = ("yes", "always", "no")
 
+NOBODY = (
+    "This tool needs the user's approval, and nobody is there to give it "
+    "(the user can run leftfold with --yes to allow it)."
+)
+"""The reason of a no that no person said."""
+
 OUTCOME_UNKNOWN = (
     "The outcome of this call is unknown: it was started, and interrupted before its result was "
     "recorded. It was not run again; check before you repeat it."

@@ -121,6 +121,18 @@ class ReadModelError(StoreError, OperationalError):
         super().__init__(f"{path}: {reason}", path=path)
 
 
+class QuestionError(Exception):
+    """A question in SQL that is not answered.
+
+    *why* is wrong, or refused, with what SQLite says as *text*; nothing (it is no question),
+    several, late or large.
+    """
+
+    def __init__(self, why: str, text: str = "") -> None:
+        super().__init__(text or why)
+        self.why = why
+
+
 class ReadError(StoreError, OperationalError):
     """The operating system refused to read a file."""
 

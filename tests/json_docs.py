@@ -34,9 +34,17 @@ class RequestBody(outputs.Output, frozen=True):
     messages: list[dict[str, Any]]
 
 
+class Row(outputs.Output, frozen=True):
+    """A row of the answer. Its keys are the columns of the question; the second of two of one name has a number.
+
+    Whole numbers are exact, up to 64 bits; bytes are text, as SQL writes them: `x'00ff'`.
+    """
+
+
 OUTPUTS = {
     "list": (outputs.Listed, outputs.Unreadable),
     "search": (outputs.Found,),
+    "query": (Row, outputs.Table),
     "show": (outputs.Damaged, outputs.Shown),
     "log": (outputs.Damaged, outputs.LoggedEvent, outputs.OrderedEvent),
     "tree": (outputs.Damaged, TreeEntry),
@@ -101,6 +109,7 @@ KEYS = {
     "bytes": "size of the log; null over another persistence module",
     "cached_share": "share of the input tokens that came from the server's cache; null without input",
     "call": "the call as the model made it: `id`, `name`, `input`",
+    "columns": "the names of its columns",
     "command": "true: `always` holds for this very command, not for the tool",
     "content": "what a call gave: text, or content blocks of the Messages API",
     "cost": "US dollars; null where the price of a model is not known",
@@ -175,7 +184,9 @@ KEYS = {
     "state": "the data of the event: see [events.md](events.md); not there if it is unreadable",
     "stop_reason": "why the model stopped; null if it said nothing",
     "summary": "what a call would do, in a line",
+    "table": "its name",
     "target": "the entry that the label is for",
+    "Table.text": "what its rows are, in words, for people",
     "Result.text": "the text of the last answer",
     "Found.text": "the beginning of what it says, or the line in which it stands, cut to what is around it",
     "Found.tool": "the tool that was called, or whose result it is; null: none",

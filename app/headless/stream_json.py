@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from app.approvers import NOBODY, approval
+from app.approvers import approval
 from app.errors import DONE
 from app.explanations import EXPECTED, message_of
 from app.headless import happenings
@@ -22,7 +22,7 @@ from app.ports import Approval
 from app.signals import owned
 from app.standard_input import LONGEST, lines_of
 from app.suggestions import suggestion
-from domain.calls import DECISIONS
+from domain.calls import DECISIONS, NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

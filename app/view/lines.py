@@ -70,9 +70,16 @@ def state_of(event: Event) -> dict[str, Any]:
     return state
 
 
-def columns(rows: Sequence[Sequence[str]], *, left: Collection[int] = (0,)) -> list[str]:
-    """Return *rows* as lines: the columns in *left* begin, the others end, below one another."""
+def columns(
+    rows: Sequence[Sequence[str]], *, left: Collection[int] = (0,), widest: int | None = None
+) -> list[str]:
+    """Return *rows* as lines: the columns in *left* begin, the others end, below one another.
+
+    A text of more than *widest* cells stands out of its column.
+    """
     widths = [max(map(cells, column)) for column in zip_longest(*rows, fillvalue="")]
+    if widest is not None:
+        widths = [min(width, widest) for width in widths]
     lines = []
     for row in rows:
         padded = []

@@ -123,6 +123,16 @@ class Database:
             disk.remove(damaged.with_name(damaged.name + suffix))
 
 
+@contextlib.contextmanager
+def in_memory(model: Model) -> Iterator[sqlite3.Connection]:
+    """Hold the tables of *model*, empty, in memory, where nothing of them reaches a disk."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.execute("PRAGMA temp_store = MEMORY")
+        for statement in model.schema:
+            connection.execute(statement)
+        yield connection
+
+
 def _version_of(connection: sqlite3.Connection) -> int:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return int(version)

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.approvers import DECLINED, NOBODY, AllowAll, RefuseAll, approval
+from app.approvers import DECLINED, AllowAll, RefuseAll, approval
 from app.headless.stream_json import ProgramApprover, _RefusedError
 from app.ports import UNASKED, Approval, Proposal
+from domain.calls import NOBODY
 from domain.events import ApprovalDecided
 from domain.messages import ToolUseBlock
 from tests import builders as b

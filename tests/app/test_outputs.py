@@ -86,6 +86,7 @@ COMMAND_LINES = [
     ["label", "{id}@5"], ["archive", "{id}"], ["archive", "{id}", "--undo"],
     ["delete", "{id}", "--yes"], ["trash", "list"], ["trash", "restore", "{id}"],
     ["trash", "purge", "{id}", "--yes"],
+    ["search", "ls"], ["query", "SELECT * FROM tool_calls"], ["query", "--tables"],
 ]  # fmt: skip
 
 

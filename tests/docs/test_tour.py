@@ -11,6 +11,7 @@ from tests.app.repl.terminal import Person
 ROOT = Path(__file__).parents[2]
 NUMBERED = re.compile(r"^ +\d+  [\d:]{8}  (\w+)", re.MULTILINE)
 FOUND = re.compile(r"(@\d+)  [\d-]{10} [\d:]{5}  (.*)")
+ASKED = re.compile(r'^\$ leftfold query "(.*)"\n(.*?)^```', re.MULTILINE | re.DOTALL)
 TREE = re.compile(r"^ +\d+ ● .*", re.MULTILINE)
 
 
@@ -37,4 +38,6 @@ def test_the_tour_is_as_the_readme_tells_it(tmp_path, readme, prompt, answered, 
     assert topics(person.log()) == NUMBERED.findall(told)
     assert TREE.findall(person.run("tree", person.id()).out) == TREE.findall(told)
     assert FOUND.findall(person.run("search", "prices").out) == FOUND.findall(told)
+    [(question, found)] = ASKED.findall(told)
+    assert person.run("query", question).out == found
     assert person.run("verify").out.splitlines()[1] in told

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from app.approvers import NOBODY, approval
+from app.approvers import approval
 from app.view.transcript import show_transcript
+from domain.calls import NOBODY
 from domain.messages import ToolUseBlock
 from domain.projections.transcript import Item
 from tests import builders as b
