@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
 from eventsourcing.application import AggregateNotFoundError, Application, Repository
-from eventsourcing.persistence import EventStore, Mapper, PersistenceError, Recording
+from eventsourcing.persistence import Mapper, PersistenceError, Recording
 
 from app.errors import (
     LockedConversationError,
@@ -26,11 +26,13 @@ from domain.conversation import Conversation
 from domain.errors import UnknownEntryError
 from domain.events import Event, Forked, Version
 from domain.projections.catalogue import CATALOGUED
-from infrastructure.event_store import ConversationEvents, ReplayedEvents, Snapshots
+from infrastructure.event_store import ConversationEvents
 from infrastructure.jsonl import life_cycle
 from infrastructure.jsonl.recorders import JSONLApplicationRecorder
 from infrastructure.mapper import LOCKED, ConversationMapper, SnapshotMapper
+from infrastructure.replayed import ReplayedEvents
 from infrastructure.seals import HomeSeals, default_home
+from infrastructure.snapshot_store import Past, Snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,20 +77,23 @@ class Conversations(Application[UUID]):
 
     def construct_event_store(self) -> ConversationEvents:
         """Read logs without a detour."""
+        self._replayed = ReplayedEvents(self.mapper, self.recorder)
         return ConversationEvents(self.mapper, self.recorder)
 
-    def construct_snapshot_store(self) -> EventStore[UUID]:
+    snapshots: Snapshots | None
+
+    def construct_snapshot_store(self) -> Snapshots:
         """Keep snapshots apart from the closed registry of events."""
         mapper = self.factory.mapper(
             transcoder=self.construct_transcoder(), mapper_class=SnapshotMapper
         )
         recorder = self.factory.aggregate_recorder(purpose="snapshots")
-        return Snapshots(mapper, recorder, self.seals)
+        return Snapshots(mapper, recorder, self.seals, self._replayed)
 
     def construct_repository(self) -> Repository[UUID]:
         """Replay without reading what nobody looks at."""
         repository = super().construct_repository()
-        repository.event_store = ReplayedEvents(self.mapper, self.recorder)
+        repository.event_store = self._replayed
         return repository
 
     @property
@@ -153,7 +158,8 @@ class Conversations(Application[UUID]):
             UnreadableConversationError: there is a log, and no event in it can be read.
             LockedConversationError: nothing of it can be read with these settings.
         """
-        replay = partial(Conversation.replay, load=partial(self._recorded, conversation_id))
+        past = Past(self._replayed, self.snapshots, conversation_id)
+        replay = partial(Conversation.replay, load=past)
         try:
             conversation: Conversation = self.repository.get(
                 conversation_id, version=version, projector_func=replay
@@ -167,9 +173,6 @@ class Conversations(Application[UUID]):
             raise LockedConversationError(id=conversation_id, reason=LOCKED)
         conversation.clock, conversation.seals = self.clock, self.seals
         return conversation
-
-    def _recorded(self, conversation_id: UUID, first: Version, last: Version) -> list[Any]:
-        return list(self.repository.event_store.get(conversation_id, gt=first - 1, lte=last))
 
     def keep_snapshot(self, conversation: Conversation) -> None:
         """Keep what opens *conversation* fast; derived, so nothing is lost if it cannot be kept."""

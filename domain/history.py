@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from domain.unread import Told
 
     Load: TypeAlias = "Callable[[Version, Version], Sequence[Told]]"
-    """Returns the recorded events from the first version to the second, as far as there are any."""
+    """Returns the recorded events from the first version, or from a few before, to the second.
+
+    As far as there are any.
+    """
 
 _FIRST_BLOCK = 512
 
@@ -64,6 +67,8 @@ class History:
         first = max(min(version, begins - self._block), 1)
         self._block *= 2
         events = self._load(first, begins - 1)
+        if events:
+            first = min(first, events[0].originator_version)
         if not follow(events, first, begins - 1):
             return False
         older = Tree.of(events, first)

@@ -39,8 +39,10 @@ CUT_SHORT: Final = ("interrupted", "failed")
 
 _GROUP: Final = 32
 USER: Final = b'{"role":"user","content":['
-"""What is before the blocks of a message of the user."""
-_BEFORE_BLOCKS: Final = len(USER)
+USER_END: Final = b"]}"
+"""What is around the blocks of a message of the user."""
+INSIDE: Final = slice(len(USER), -len(USER_END))
+"""Where in a plain one its blocks are."""
 _SAYS = re.compile(rb'"[!#-\[\]-~\xc3-\xe0\xe4-\xf4]').match
 """Strings that begin with a character which, as its first byte tells, is no blank."""
 _NAME = NAME.fullmatch
@@ -107,7 +109,7 @@ _decode_texts = msgspec.json.Decoder(list[list[Text]]).decode
 _REFUSED = (msgspec.MsgspecError, UnicodeError, RecursionError, _NotPlainError)
 
 
-def shapes(bodies: Sequence[Raw], stop_reasons: Sequence[str | None]) -> Shapes:
+def shapes(bodies: Sequence[bytes], stop_reasons: Sequence[str | None]) -> Shapes:
     """Return the shapes of messages: of their *bodies*, each a JSON value, and why each ended."""
     kinds = bytearray()
     ids: list[tuple[str, ...]] = []
@@ -122,7 +124,7 @@ def shapes(bodies: Sequence[Raw], stop_reasons: Sequence[str | None]) -> Shapes:
     return Shapes(bytes(kinds), ids)
 
 
-def _of_group(bodies: Sequence[Raw]) -> Shapes:
+def _of_group(bodies: Sequence[bytes]) -> Shapes:
     """Return the shapes of *bodies*, each of which may be plain or not."""
     try:
         return _of_plain(bodies)
@@ -133,7 +135,7 @@ def _of_group(bodies: Sequence[Raw]) -> Shapes:
     return Shapes(b"".join([each.kinds for each in alone]), [each.ids[0] for each in alone])
 
 
-def _of_plain(bodies: Sequence[Raw]) -> Shapes:
+def _of_plain(bodies: Sequence[bytes]) -> Shapes:
     """Return the shapes of *bodies*, which all are plain.
 
     Raises:
@@ -230,12 +232,7 @@ def _says(text: Raw) -> bool:
     return isinstance(says, str) and says.strip() != ""
 
 
-def inside(message: bytes) -> memoryview:
-    """Return the blocks of a plain *message* of the user, without what is around them."""
-    return memoryview(message)[_BEFORE_BLOCKS:-2]
-
-
-def _as_we_write(decode: Any, values: Sequence[Raw]) -> Any:
+def _as_we_write(decode: Any, values: Sequence[bytes]) -> Any:
     """Return the *values* decoded, a list, if encoded again they are what they were.
 
     Raises:

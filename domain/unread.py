@@ -6,6 +6,7 @@ a request has of them. When somebody looks, a message becomes an entry like any 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -14,10 +15,10 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import msgspec
 
 from domain.events import Entry, MessageAppended, Version
-from domain.plain import Shapes, shapes
+from domain.plain import ANSWER, INSIDE, Shapes, shapes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -31,46 +32,39 @@ class Source(Protocol):
         """Return the message *version*."""
 
 
-class Unread:
+class Unread(ABC):
     """Messages of one piece of a log, in order, a column for each thing that is asked of them.
 
     Attributes:
         versions: Their versions.
         parents: What each hangs from, as recorded.
-        bodies: What each says, as JSON.
-        models: The model of each that is an answer.
-        stop_reasons: Why the model stopped, for each that is an answer.
+        models: The model of each that is an answer; none is needed of one without thinking.
     """
 
     def __init__(
         self,
         source: Source,
-        *,
         versions: list[Version],
         parents: list[Version | None],
-        bodies: Sequence[msgspec.Raw],
         models: Sequence[str | None],
-        stop_reasons: Sequence[str | None],
     ) -> None:
-        self.versions, self.bodies = versions, bodies
-        self.models, self.stop_reasons = models, stop_reasons
+        self.versions, self.models = versions, models
         before = [None, *versions[:-1]]
         # What is a parent is a version, too: one object for both.
         self.parents = before if parents == before else parents
         self._source = source
 
-    @cached_property
-    def _bends(self) -> Sequence[int]:
-        """The places of those that do not hang from the one before; the first is among them."""
-        if self.parents[1:] == self.versions[:-1]:
-            return (0,)
-        pairs = zip(self.parents[1:], self.versions[:-1], strict=True)
-        return [0, *(place for place, (up, before) in enumerate(pairs, 1) if up != before)]
-
-    @cached_property
+    @property
+    @abstractmethod
     def shapes(self) -> Shapes:
         """How each is passed on to a model."""
-        return shapes(self.bodies, self.stop_reasons)
+
+    @abstractmethod
+    def parts(self, first: int, after: int) -> list[memoryview]:
+        """Return what requests have of the messages at these places, as far as they are plain.
+
+        Of an answer that is all of it, of a message of the user what is in it.
+        """
 
     def read(self, version: Version) -> MessageAppended:
         """Return the message *version* of these."""
@@ -91,6 +85,41 @@ class Unread:
             first = bend
         yield Run(self, first, after)
 
+    @cached_property
+    def _bends(self) -> Sequence[int]:
+        """The places of those that do not hang from the one before; the first is among them."""
+        if self.parents[1:] == self.versions[:-1]:
+            return (0,)
+        pairs = zip(self.parents[1:], self.versions[:-1], strict=True)
+        return [0, *(place for place, (up, before) in enumerate(pairs, 1) if up != before)]
+
+
+class Bodies(Unread):
+    """Messages of which the bodies are at hand, as JSON, and why each that is an answer ended."""
+
+    def __init__(
+        self,
+        source: Source,
+        versions: list[Version],
+        parents: list[Version | None],
+        models: Sequence[str | None],
+        *,
+        bodies: Sequence[bytes],
+        stop_reasons: Sequence[str | None],
+    ) -> None:
+        super().__init__(source, versions, parents, models)
+        self._bodies, self._stop_reasons = bodies, stop_reasons
+
+    @cached_property
+    def shapes(self) -> Shapes:  # noqa: D102
+        return shapes(self._bodies, self._stop_reasons)
+
+    def parts(self, first: int, after: int) -> list[memoryview]:  # noqa: D102
+        pairs = zip(self._bodies[first:after], self.shapes.kinds[first:after], strict=True)
+        return [
+            memoryview(body) if kind >= ANSWER else memoryview(body)[INSIDE] for body, kind in pairs
+        ]
+
 
 class Run(msgspec.Struct, frozen=True, gc=False):
     """The messages at the places *first*…*after* of *unread*.
@@ -106,12 +135,12 @@ class Run(msgspec.Struct, frozen=True, gc=False):
     @classmethod
     def of(cls, message: MessageAppended) -> Run:
         """Return *message* alone."""
-        unread = Unread(
+        unread = Bodies(
             _Read(message),
-            versions=[message.originator_version],
-            parents=[message.parent],
+            [message.originator_version],
+            [message.parent],
+            [message.model],
             bodies=[message.message],
-            models=[message.model],
             stop_reasons=[message.stop_reason],
         )
         return cls(unread, 0, 1)
@@ -184,6 +213,16 @@ def follow(told: Sequence[Told], first: Version, last: Version) -> bool:
             return False
         first = last_version(each) + 1
     return first == last + 1
+
+
+def selected(told: Iterable[Told], first: Version, last: Version) -> Iterator[Told]:
+    """Yield of *told* what has versions from *first* to *last*."""
+    for each in told:
+        if isinstance(each, Run):
+            if within := each.within(first, last):
+                yield within
+        elif first <= each.originator_version <= last:
+            yield each
 
 
 class Entries(Mapping[Version, Entry]):

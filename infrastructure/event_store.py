@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 import msgspec
 from eventsourcing.persistence import EventStore, Notification, Recording
 
-from domain.events import MessageAppended
-from domain.seals import is_sealed
-from domain.snapshot import ConversationSnapshot
-from domain.unread import Run, Unread, last_version
+from domain.unread import last_version, selected
 from infrastructure.jsonl.line import MAX_VERSION
 from infrastructure.jsonl.one_pass import Block, Decoder, NotAsWrittenError, decoder_of
 from infrastructure.jsonl.recorders import JSONLAggregateRecorder
@@ -22,11 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from uuid import UUID
 
-    from eventsourcing.persistence import AggregateRecorder, Mapper, StoredEvent
+    from eventsourcing.persistence import StoredEvent
 
     from domain.events import Event
-    from domain.seals import Seals
-    from domain.unread import Source, Told
     from infrastructure.jsonl.line import Line
     from infrastructure.jsonl.one_pass import Lines
     from infrastructure.mapper import ConversationMapper
@@ -52,8 +47,8 @@ class ConversationEvents(EventStore["UUID"]):
         """Yield the events with versions in ``(gt, lte]``, at most *limit*, in order or *desc*."""
         recorder = self.recorder
         if isinstance(recorder, JSONLAggregateRecorder):
-            if limit is None and not desc and self._decoder is not None:
-                reading = recorder.read_once(originator_id, self._decoder, gt=gt, lte=lte)
+            if limit is None and not desc and self.decoder is not None:
+                reading = recorder.read_once(originator_id, self.decoder, gt=gt, lte=lte)
                 with suppress(NotAsWrittenError), closing(reading) as blocks:
                     return iter(self._within(originator_id, blocks, gt, lte))
             lines = recorder.select_lines(originator_id, gt=gt, lte=lte, desc=desc, limit=limit)
@@ -68,7 +63,7 @@ class ConversationEvents(EventStore["UUID"]):
         return cast("list[Recording[UUID]]", Recordings(domain_events, stored, ids or ()))
 
     @cached_property
-    def _decoder(self) -> Decoder | None:
+    def decoder(self) -> Decoder | None:
         """What reads events in one pass, if they stand in the log as they are."""
         states = self.mapper.states
         return decoder_of(tuple(states.items())) if states else None
@@ -90,10 +85,10 @@ class ConversationEvents(EventStore["UUID"]):
         low, high = -1 if gt is None else gt, MAX_VERSION if lte is None else lte
         if events and low < events[0].originator_version and last_version(events[-1]) <= high:
             return events
-        return list(_selected(events, low + 1, high))
+        return list(selected(events, low + 1, high))
 
     def _of_block(self, originator_id: UUID, block: Block) -> Iterator[Any]:
-        return map(partial(_placed, originator_id), block.lines)
+        return map(partial(placed, originator_id), block.lines)
 
     def of_lines(self, originator_id: UUID, lines: Iterable[Line]) -> Iterator[Event]:
         """Yield the events of the *lines* of one log."""
@@ -140,7 +135,7 @@ class Recordings(Sequence["Recording[UUID]"]):
         ]
 
 
-def _placed(originator_id: UUID, line: Any) -> Event:
+def placed(originator_id: UUID, line: Any) -> Event:
     """Return the state of *line*, which is an event, with who and which in it."""
     event: Event = line.state
     if event.written_as != 1:
@@ -151,94 +146,3 @@ def _placed(originator_id: UUID, line: Any) -> Event:
 
 
 _set = msgspec.structs.force_setattr
-
-
-class ReplayedEvents(ConversationEvents):
-    """Events as a replay takes them: in place of messages stand some that are `Unread`."""
-
-    def _of_block(self, originator_id: UUID, block: Block) -> Iterator[Any]:
-        """Yield the events, and runs of messages."""
-        messages = [line for line in block.lines if type(line.state) is MessageAppended]
-        unread = _unread(messages, _Source(originator_id, block))
-        first = after = 0
-        for line in block.lines if len(messages) < len(block.lines) else ():
-            if type(line.state) is MessageAppended:
-                after += 1
-                continue
-            if first < after:
-                yield Run(unread, first, after)
-                first = after
-            yield _placed(originator_id, line)
-        if first < len(messages):
-            yield Run(unread, first, len(messages))
-
-
-def _unread(lines: Sequence[Any], source: Source) -> Unread:
-    """Return the messages of *lines*; what they have alike is kept once.
-
-    Raises:
-        NotAsWrittenError: one was written by a newer version of this program.
-    """
-    messages = [line.state for line in lines]
-    if {message.written_as for message in messages} - {1}:
-        raise NotAsWrittenError
-    alike: dict[str | None, str | None] = {}
-    return Unread(
-        source,
-        versions=[line.version for line in lines],
-        parents=[message.parent for message in messages],
-        bodies=[message.message for message in messages],
-        models=[alike.setdefault(message.model, message.model) for message in messages],
-        stop_reasons=[alike.setdefault(m.stop_reason, m.stop_reason) for m in messages],
-    )
-
-
-def _selected(told: Iterable[Told], first: int, last: int) -> Iterator[Told]:
-    """Yield of *told* what has versions from *first* to *last*."""
-    for each in told:
-        if isinstance(each, Run):
-            if within := each.within(first, last):
-                yield within
-        elif first <= each.originator_version <= last:
-            yield each
-
-
-class _Source:
-    """The messages in the bytes of a block."""
-
-    def __init__(self, originator_id: UUID, block: Block) -> None:
-        self._id = originator_id
-        self._first = block.lines[0].version
-        self._data, self._spans = memoryview(block.data), block.spans
-
-    def message(self, version: int) -> MessageAppended:
-        """Return the message *version*."""
-        place = 2 * (version - self._first)
-        message = _message(self._data[self._spans[place] : self._spans[place + 1]])
-        _set(message, "originator_id", self._id)
-        _set(message, "originator_version", version)
-        return message
-
-
-_message = msgspec.json.Decoder(MessageAppended).decode
-
-
-class Snapshots(EventStore["UUID"]):
-    """Snapshots of conversations, over any recorder.
-
-    A snapshot that cannot be read, or was not made here, is none: a log may be brought from
-    elsewhere, and a snapshot with it.
-    """
-
-    def __init__(self, mapper: Mapper[UUID], recorder: AggregateRecorder, seals: Seals) -> None:
-        super().__init__(mapper, recorder)
-        self._seals = seals
-
-    def get(self, originator_id: UUID, **wanted: Any) -> Iterator[ConversationSnapshot]:
-        """Yield the snapshots as the library's event store does."""
-        found = super().get(originator_id, **wanted)
-        return (
-            event
-            for event in found
-            if isinstance(event, ConversationSnapshot) and is_sealed(event, self._seals)
-        )

@@ -1,13 +1,18 @@
 """Every context that a test makes is made both ways: spliced from the log, and decoded throughout.
 
 They have to be the same, as values; and what is spliced has to be JSON for every strict parser.
+Whatever is told by columns that were kept has to be what the lines themselves tell.
 """
 
 import json
+from itertools import starmap
 
 import msgspec
 
+from domain.plain import THINKS
 from domain.projections.message_builder import MessageBuilder
+from domain.unread import Run
+from infrastructure.columns import Columns
 
 
 class Decoding(MessageBuilder):
@@ -19,6 +24,43 @@ class Decoding(MessageBuilder):
 
 
 def compare(monkeypatch):
+    """Compare whatever a context is made of."""
+    compare_builders(monkeypatch)
+    compare_columns(monkeypatch)
+
+
+def compare_columns(monkeypatch):
+    """Read lines themselves whenever their columns are believed."""
+    told_of = Columns.told
+
+    def told_both_ways(self, originator_id, data, events):
+        told = told_of(self, originator_id, data, events)
+        if told is None:
+            return None
+        told = list(told)
+        block = events.decoder.decode(data, len(data), self.start)
+        assert all(starmap(_same, zip(told, events._of_block(originator_id, block), strict=True)))
+        return told
+
+    monkeypatch.setattr(Columns, "told", told_both_ways)
+
+
+def _same(kept, read):
+    if not isinstance(kept, Run):
+        return kept == read
+    one, other = kept.unread, read.unread
+    kinds, size = one.shapes.kinds, len(one.versions)
+    plain = [place for place in range(size) if kinds[place]]
+    thinking = [place for place in plain if kinds[place] & THINKS]
+    assert (kept.first, kept.after) == (read.first, read.after)
+    assert (one.versions, one.parents, one.shapes) == (other.versions, other.parents, other.shapes)
+    parts, others = one.parts(0, size), other.parts(0, size)
+    assert [parts[place] for place in plain] == [others[place] for place in plain]
+    assert [one.models[each] for each in thinking] == [other.models[each] for each in thinking]
+    return one.read(kept.last_version) == other.read(kept.last_version)
+
+
+def compare_builders(monkeypatch):
     """Give each builder of messages a witness that decodes, and compare after each step."""
     begin, add, last_message = (
         MessageBuilder.__init__, MessageBuilder.add, MessageBuilder.last_message,

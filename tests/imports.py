@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 PICTURE = re.compile(r"(?<=```mermaid\n).*?(?=```)", re.DOTALL)
 BELOW = {
-    "infrastructure": ("tools", "model", "event_store, fragments, mapper, seals, withheld",
+    "infrastructure": ("tools", "model", "columns, event_store, fragments, mapper, replayed, seals, snapshot_store, withheld",
                        "jsonl",
                        "errors, safe_files, secrets"),
     "domain": ("suspicion", "projections", "conversation, commands, renumbering", "fold, history, events, …"),

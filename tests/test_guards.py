@@ -27,6 +27,7 @@ from domain.tree import Tree
 from domain.unread import Run, Unread
 from infrastructure import event_store
 from infrastructure.jsonl import disk, line
+from infrastructure.jsonl.one_pass import Decoder
 from infrastructure.jsonl.reader import Reader
 from infrastructure.jsonl.store import SNAPSHOTS
 from infrastructure.mapper import ConversationMapper
@@ -241,6 +242,49 @@ def test_messages_are_hung_and_looked_at_in_groups(app, folder, monkeypatch, con
     assert counted["record"] <= 4 + pieces
     assert counted["add"] <= pieces
     assert counted["_as_we_write"] <= 2 * (900 // plain._GROUP + pieces)  # and of results
+
+
+def test_with_what_is_kept_of_it_nothing_of_the_past_is_parsed(
+    app, folder, calls, monkeypatch, contexts
+):
+    contexts.undo()  # what is told by columns is read, too
+    talk_id = workload.fill(folder, 1_100)
+    sizes = [(path / f"{talk_id}.jsonl").stat().st_size for path in (folder, folder / SNAPSHOTS)]
+    parsed = []
+    decode_lines = Decoder.decode
+    monkeypatch.setattr(
+        Decoder,
+        "decode",
+        lambda self, data, end, at: (
+            parsed.append(data[:end].count(b"\n")),
+            decode_lines(self, data, end, at),
+        )[1],
+    )
+    looked_at = Counter()
+    for name in ("_as_we_write", "shapes"):
+        monkeypatch.setattr(plain, name, counting(looked_at, name, getattr(plain, name)))
+    calls.clear()
+
+    talk = app.get(talk_id)
+    request = request_of(talk, talk.leaf)
+
+    assert talk.restored_from == 1_000
+    assert sum(parsed) <= 1_104 - talk.restored_from + 20  # what came since, and a few lines
+    assert looked_at["_as_we_write"] <= 2 * (sum(parsed) // plain._GROUP + 1)
+    assert calls["bytes read"] <= sum(sizes) + 400 * KILOBYTE
+    assert len(request.content["messages"]) == 735
+
+
+def test_what_is_kept_of_the_past_is_read_as_far_as_it_is_looked_at(app, folder, calls):
+    read = []
+    for entries in (1_010, 4_010):
+        talk_id = workload.fill(folder, entries)
+        calls.clear()
+        talk = app.get(talk_id)
+        assert len(list(islice(talk.backwards(talk.leaf), 20))) == 20
+        read.append(calls["bytes read"])
+
+    assert max(read) - min(read) <= 300 * KILOBYTE  # a piece more or less
 
 
 def length(entry):

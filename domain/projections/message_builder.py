@@ -15,15 +15,13 @@ import msgspec
 from domain.block_shapes import is_name
 from domain.calls import calls_of
 from domain.events import MessageAppended
-from domain.plain import ANSWER, RESULT, TEXTS, THINKS_FIRST, USER, inside
+from domain.plain import ANSWER, RESULT, TEXTS, THINKS_FIRST, USER, USER_END
 from domain.projections.media import Media, Plan
 from domain.projections.parts import THINKING, Parts, call_block, text_block
 from domain.unread import Run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from msgspec import Raw
 
     from domain.conversation import Conversation
     from domain.events import Entry, Version
@@ -36,6 +34,7 @@ CONTINUE = "(Continue.)"
 _Asked: TypeAlias = "tuple[str | None, str, str | None]"
 """A call of the newest answer: its id in the log, its id in the request, why it cannot run."""
 
+_USER_END: Final = USER_END + b","
 _encode = msgspec.json.encode
 _ROUND: Final = re.compile(rb"[\x03\x07\x0f](?=[\x01\x02])(\x02*)\x01*(?=[\x03\x07\x0f])").match
 """An answer, results, texts, and the next answer, by their kinds."""
@@ -90,7 +89,7 @@ class MessageBuilder:
         content += self._said
         if question or not content:
             content += map(_encode, text_block(question or otherwise))
-        return b"".join((USER, b",".join(content), b"]}"))
+        return b"".join((USER, b",".join(content), USER_END))
 
     # -- as it stands in the log ---------------------------------------------------------------
 
@@ -98,16 +97,16 @@ class MessageBuilder:
         """Add what the messages of *run* say, the plain ones just as they are."""
         unread, kinds = run.unread, self._parts.kinds(run)
         ids = unread.shapes.ids[run.first : run.after]
-        bodies = unread.bodies[run.first : run.after]
+        parts = unread.parts(run.first, run.after)
         place, versions = 0, run.versions
         while place < len(versions):
             if kinds[place] == TEXTS:
-                self._said.append(inside(bodies[place]))
+                self._said.append(parts[place])
             elif kinds[place] == RESULT and self._is_sent_as_it_is(ids[place][0]):
-                self._results.setdefault(ids[place][0], inside(bodies[place]))
+                self._results.setdefault(ids[place][0], parts[place])
             elif kinds[place] >= ANSWER and self._used_ids.isdisjoint(ids[place]):
                 self._end_user_message()
-                place = self._pass_on_rounds(place, kinds, ids, bodies)
+                place = self._pass_on_rounds(place, kinds, ids, parts)
                 calls: list[_Asked] = [(each, each, None) for each in ids[place]]
                 self._begin_answer(versions[place], calls)
                 self._thinks_first = bool(kinds[place] & THINKS_FIRST)
@@ -116,31 +115,34 @@ class MessageBuilder:
             place += 1
 
     def _pass_on_rounds(
-        self, place: int, kinds: bytes, ids: Sequence[tuple[str, ...]], bodies: Sequence[Raw]
+        self, place: int, kinds: bytes, ids: Sequence[tuple[str, ...]], parts: Sequence[memoryview]
     ) -> int:
         """Add the answer at *place*, and as many rounds from there as are just as the API has them.
 
         In a round, an answer has all its calls answered in order, the user may say more, and the
         next answer follows. Return the place of the last answer that was added.
         """
-        pieces, used_ids = self.pieces, self._used_ids
+        pieces: list[bytes | memoryview] = []
+        used_ids = self._used_ids
         while True:
-            pieces += (bodies[place], b",")
+            pieces += (parts[place], b",")
             used_ids.update(ids[place])
             round_ = _ROUND(kinds, place)
             if round_ is None:
-                return place
+                break
             answered, after = round_.end(1), round_.end()
             results = ids[place + 1 : answered]
             if ids[place] != (results[0] if len(results) == 1 else tuple(chain(*results))):
-                return place
+                break
             if not used_ids.isdisjoint(ids[after]):
-                return place
+                break
             pieces.append(USER)
-            for body in bodies[place + 1 : after]:
-                pieces += (inside(body), b",")
-            pieces[-1] = b"]},"
+            for part in parts[place + 1 : after]:
+                pieces += (part, b",")
+            pieces[-1] = _USER_END
             place = after
+        self.pieces.append(b"".join(pieces))
+        return place
 
     def _is_sent_as_it_is(self, call_id: str) -> bool:
         """Whether a call *call_id* of the newest answer, if there is one, has that id when sent."""

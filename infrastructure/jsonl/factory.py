@@ -53,7 +53,7 @@ class JSONLFactory(InfrastructureFactory[JSONLTrackingRecorder]):
     def __init__(self, env: Environment | EnvType | None) -> None:
         super().__init__(env)
         self.store = Store(self._path(), durable=self._durable())
-        self._snapshots = Store(self.store.path / SNAPSHOTS, durable=False)
+        self._snapshots = Store(self.store.path / SNAPSHOTS, durable=False, sparse=True)
 
     def aggregate_recorder(self, purpose: str = "events") -> AggregateRecorder:
         """Return a recorder of events, or of snapshots if that is the *purpose*."""

@@ -291,16 +291,16 @@ class LogFile(LogReader):
         known = self._known
         if known is None or known.size != size:
             self._check_header(fd, identity_of(status))
-            self._known = _learn(fd, size, known)
+            self._known = _learn(fd, size, known, sparse=self.sparse)
 
 
-def _learn(fd: int, size: int, known: _Known | None) -> _Known:
+def _learn(fd: int, size: int, known: _Known | None, *, sparse: bool) -> _Known:
     """Return what is known of the file now; if the new bytes are in order, no others are read."""
     scan = None
     if known is not None and known.sealed and not known.unfinished and known.size < size:
-        scan = search.scan(fd, known.size, size, previous=known.last)
+        scan = search.scan(fd, known.size, size, previous=known.last, sparse=sparse)
     if scan is None or not (scan.clean and scan.lines):
-        scan = search.from_end(fd, size, limit=1)
+        scan = search.from_end(fd, size, limit=1, sparse=sparse)
     return _Known(size, scan.last, sealed=scan.sealed, unfinished=scan.unfinished)
 
 

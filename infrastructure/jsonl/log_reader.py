@@ -14,7 +14,7 @@ from infrastructure.jsonl import line as lines_
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
     from pathlib import Path
     from uuid import UUID
 
@@ -47,12 +47,16 @@ class LogReader:
     Args:
         path: The file, which need not exist.
         conversation: Whose events it holds; the file's name, not its header, says so.
+
+    Attributes:
+        sparse: Whether versions are missing in it, as a rule: a derived file may have some only.
     """
 
     def __init__(self, path: Path, conversation: UUID) -> None:
         self.path = path
         self.conversation = conversation
         self.key = conversation.bytes  # what it is called in the order
+        self.sparse = False
         self._identity: Identity | None = None
         self._unsaved: Unsaved | None = None
         self._header_checked: Identity | None = None
@@ -100,15 +104,16 @@ class LogReader:
         try:
             with self.reading() as (fd, size):
                 if desc and limit is not None and lte is None:
-                    found = search.from_end(fd, size, gt=gt, limit=limit).lines
+                    end = search.from_end(fd, size, gt=gt, limit=limit, sparse=self.sparse)
+                    found = end.lines
                     return search.selected(found, gt, lte, desc=desc, limit=limit)
                 lower = search.lower_bound(gt, lte, desc=desc, limit=limit)
                 upper = search.upper_bound(gt, lte, desc=desc, limit=limit)
-                found = search.between(fd, size, lower, upper)
+                found = search.between(fd, size, lower, upper, sparse=self.sparse)
                 chosen = search.selected(found, gt, lte, desc=desc, limit=limit)
                 stopped = upper != lte and bool(found) and found[-1].end + 1 < size
                 if (lower != gt or stopped) and len(chosen) < (limit or 0):  # versions are missing
-                    found = search.between(fd, size, gt, lte)
+                    found = search.between(fd, size, gt, lte, sparse=self.sparse)
                     chosen = search.selected(found, gt, lte, desc=desc, limit=limit)
                 return chosen
         except LogMissingError:
@@ -125,6 +130,12 @@ class LogReader:
             if start is None:
                 raise one_pass.NotAsWrittenError
             yield from one_pass.read(fd, start, size, decoder, lte=lte)
+
+    def pieces(self, places: Iterable[tuple[int, int]]) -> Generator[bytes]:
+        """Yield the bytes at *places*, pairs of offset and length, as far as they are believed."""
+        with contextlib.suppress(LogMissingError), self.reading() as (fd, size):
+            for offset, length in places:
+                yield disk.read(fd, max(min(length, size - offset), 0), offset)
 
     def last(self) -> int | None:
         """Return the last version, or None if there is none."""

@@ -9,7 +9,6 @@ look at all of the file (see `search.between`).
 from __future__ import annotations
 
 import struct
-from array import array
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, Union
 from zlib import crc32
@@ -37,14 +36,15 @@ _TAIL: Final = len(',"crc":"12345678"}')
 
 
 class Block(NamedTuple):
-    """Lines that were read, with their states; their bytes; and where the states are in those.
+    """Lines that were read, with their states; their bytes, and maybe more; where those *start*.
 
-    The first is ``data[spans[0]:spans[1]]``, the second ``data[spans[2]:spans[3]]``, ….
+    *length* is how many bytes the lines are.
     """
 
     lines: list[Any]
     data: bytes
-    spans: array[int]
+    start: int
+    length: int
 
 
 class NotAsWrittenError(Exception):
@@ -70,15 +70,19 @@ class Decoder:
         self._decode: Any = msgspec.json.Decoder(either).decode_lines
         self._heads = {kind: _HEAD + len(topic.encode()) for kind, topic in types.items()}
 
-    def decode(self, data: bytes, end: int) -> Block | None:
-        """Return the lines of *data* up to *end*, which is behind a newline.
+    def lines(self, data: bytes) -> list[Any]:
+        """Return the lines of *data*, which were read before, and are as they were."""
+        lines: list[Any] = self._decode(data)
+        return lines
+
+    def decode(self, data: bytes, end: int, position: int) -> Block | None:
+        """Return the lines of *data*, from *position* in a log, up to *end*, behind a newline.
 
         None if not each of them is just what our own encoder writes, of a topic that has a type.
         """
         block = memoryview(data)[:end]
         heads, start, digits, larger = self._heads, 0, 0, 0
         sums: list[int] = []
-        spans: list[int] = []
         try:
             lines = self._decode(block)
             if not data.isascii():
@@ -93,13 +97,12 @@ class Decoder:
                 if line.batch is not None:
                     last -= len(b',"batch":[%d,%d]' % line.batch)
                 sums.append(crc32(block[first:last]))
-                spans += (first, last)
                 start = newline + 1
             crcs = bytes.fromhex("".join([line.crc for line in lines]))
         except ERRORS:
             return None
         agree = start == end and struct.pack(f">{len(sums)}I", *sums) == crcs
-        return Block(lines, data, array("I", spans)) if agree else None
+        return Block(lines, data, position, end) if agree else None
 
 
 @lru_cache
@@ -194,7 +197,7 @@ def _header_end(data: bytes) -> int:
 
 def _block(decoder: Decoder, data: bytes, end: int, position: int, course: _Course) -> Lines:
     """Return the lines of *data* up to *end*: behind a newline, or where the file ends."""
-    block = decoder.decode(data, end)
+    block = decoder.decode(data, end, position)
     if block is None:
         if course.batch is not None:
             raise NotAsWrittenError

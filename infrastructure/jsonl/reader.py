@@ -73,15 +73,19 @@ class Reader:
     Args:
         offset: Where the first byte stands in the file; 0 means that a header comes first.
         previous: The last version before *offset*, when it is known.
+        sparse: That versions are missing is nothing out of the ordinary.
     """
 
-    def __init__(self, *, offset: int = 0, previous: int | None = None) -> None:
+    def __init__(
+        self, *, offset: int = 0, previous: int | None = None, sparse: bool = False
+    ) -> None:
         self._offset = offset
         self._number = 0 if offset else 1
         self._items: list[Line | Damage] = []
         self._header: Header | None = None
         self._expects_header = offset == 0
         self._previous = previous
+        self._sparse = sparse
         self._clean = True
         self._batched = False
         self._rest: list[bytes] = []  # parts of a line whose newline has not come yet
@@ -167,7 +171,7 @@ class Reader:
     def _note(self, line: Line) -> None:
         """Note whether *line* is anything but the next one of a plain log."""
         if self._previous is not None and line.version != self._previous + 1:
-            self._clean = False
+            self._clean = self._clean and self._sparse and line.version > self._previous
         if line.batch is not None:
             self._batched = True
         elif line.base is not None:

@@ -19,7 +19,7 @@ from infrastructure.jsonl.store import Store, as_uuid
 from infrastructure.jsonl.subscription import JSONLSubscription
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Iterable, Sequence
     from threading import Event
 
     from infrastructure.jsonl.line import Line
@@ -70,6 +70,13 @@ class JSONLAggregateRecorder(AggregateRecorder):
         """Yield lines as `LogReader.read_once` does."""
         with self.store.lock:
             yield from self.store.log(as_uuid(originator_id)).read_once(decoder, gt=gt, lte=lte)
+
+    def pieces(
+        self, originator_id: UUID | str, places: Iterable[tuple[int, int]]
+    ) -> Generator[bytes]:
+        """Yield bytes of a log as `LogReader.pieces` does."""
+        with self.store.lock:
+            yield from self.store.log(as_uuid(originator_id)).pieces(places)
 
     def newest_lines(self, originator_id: UUID | str, topics: Sequence[str]) -> list[Line]:
         """Return the newest line of each of *topics*, in no order, without reading the log."""

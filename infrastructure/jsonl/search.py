@@ -27,10 +27,16 @@ _PROBES: Final = 6
 
 
 def scan(
-    fd: int, start: int, size: int, *, previous: int | None = None, lte: int | None = None
+    fd: int,
+    start: int,
+    size: int,
+    *,
+    previous: int | None = None,
+    lte: int | None = None,
+    sparse: bool = False,
 ) -> Scan:
     """Read from *start*, which begins a line, to *size*, or to the chunk in which *lte* comes."""
-    reader = Reader(offset=start, previous=previous)
+    reader = Reader(offset=start, previous=previous, sparse=sparse)
     position = start
     step = CHUNK if lte is None else BLOCK << 2
     while position < size:
@@ -44,11 +50,13 @@ def scan(
     return reader.finish()
 
 
-def between(fd: int, size: int, gt: int | None, lte: int | None) -> list[Line]:
+def between(
+    fd: int, size: int, gt: int | None, lte: int | None, *, sparse: bool = False
+) -> list[Line]:
     """Return at least the believed lines above *gt* and up to *lte*."""
     start = seek(fd, size, gt) if gt is not None else 0
     if start is not None:
-        found = scan(fd, start, size, lte=lte)
+        found = scan(fd, start, size, lte=lte, sparse=sparse)
         if found.clean or (start == 0 and lte is None):
             return found.lines
     return scan(fd, 0, size).lines
@@ -82,7 +90,9 @@ def selected(
     return found if limit is None else found[: max(limit, 0)]
 
 
-def from_end(fd: int, size: int, *, limit: int, gt: int | None = None) -> Scan:
+def from_end(
+    fd: int, size: int, *, limit: int, gt: int | None = None, sparse: bool = False
+) -> Scan:
     """Return a scan that ends with the last *limit* believed lines, or goes down to *gt*."""
     block = BLOCK
     while block < size:
@@ -90,7 +100,7 @@ def from_end(fd: int, size: int, *, limit: int, gt: int | None = None) -> Scan:
         data = disk.read(fd, block, start)
         cut = data.find(b"\n") + 1
         if cut and cut < block:
-            reader = Reader(offset=start + cut)
+            reader = Reader(offset=start + cut, sparse=sparse)
             reader.feed(data[cut:])
             found = reader.finish()
             if not found.clean:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
@@ -48,6 +49,15 @@ class _Anchored(msgspec.Struct):
 
     anchor: Anchor | None
     state: bytes
+    columns: bytes = b""
+    seal: str = ""
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What the caller keeps with a snapshot, of the lines before it, and a seal of that."""
+
+    columns: bytes = b""
+    seal: str = ""
 
 
 class JSONLSnapshotRecorder(JSONLAggregateRecorder):
@@ -63,10 +73,11 @@ class JSONLSnapshotRecorder(JSONLAggregateRecorder):
         self._logs = logs
 
     def insert_events(  # noqa: D102 - the contract is the library's
-        self, stored_events: Sequence[StoredEvent], **_: Any
+        self, stored_events: Sequence[StoredEvent], *, kept: Sequence[Kept] = (), **_: Any
     ) -> Sequence[int] | None:
         self._require_folder()
-        insert_unordered(self.store, [self._anchored(stored) for stored in stored_events])
+        pairs = zip(stored_events, chain(kept, repeat(Kept())), strict=False)
+        insert_unordered(self.store, [self._anchored(*pair) for pair in pairs])
         return None
 
     def select_events(  # noqa: D102
@@ -82,6 +93,16 @@ class JSONLSnapshotRecorder(JSONLAggregateRecorder):
                     break
         return [stored for stored in found if stored is not None][:limit]
 
+    def select_kept(self, originator_id: UUID | str, **wanted: Any) -> list[Kept]:
+        """Return what is kept with the snapshots that `select_events` would look at."""
+        found = []
+        with suppress(StoreError):
+            self._require_folder()
+            for line in self.select_lines(originator_id, **wanted):
+                with suppress(msgspec.MsgspecError):
+                    found.append(_read_kept(line.raw))
+        return found
+
     def _require_folder(self) -> None:
         """Raise `ReadError` if the folder leads elsewhere: a store may be copied in."""
         try:
@@ -89,13 +110,14 @@ class JSONLSnapshotRecorder(JSONLAggregateRecorder):
         except OSError as error:
             raise ReadError(self.store.path, error) from error
 
-    def _anchored(self, stored: StoredEvent) -> StoredEvent:
+    def _anchored(self, stored: StoredEvent, kept: Kept) -> StoredEvent:
         anchor = None
         if self._logs is not None:
             with self._logs.lock:
                 log = self._logs.log(as_uuid(stored.originator_id))
                 anchor = anchor_of(log, stored.originator_version)
-        return replace(stored, state=msgspec.json.encode(_Anchored(anchor, stored.state)))
+        anchored = _Anchored(anchor, stored.state, kept.columns, kept.seal)
+        return replace(stored, state=msgspec.json.encode(anchored))
 
     def _checked(self, originator_id: UUID | str, line: Line) -> StoredEvent | None:
         """Return the snapshot of *line*; None if it is damaged, or of another log."""
@@ -113,6 +135,7 @@ class JSONLSnapshotRecorder(JSONLAggregateRecorder):
 
 
 _read_anchored: Final = msgspec.json.Decoder(_Anchored).decode
+_read_kept: Final = msgspec.json.Decoder(Kept).decode
 
 
 def anchor_of(log: LogReader, version: int) -> Anchor | None:

@@ -65,15 +65,17 @@ class Store:
     Args:
         path: The folder.
         durable: Whether a save waits for the disk.
+        sparse: Versions are missing in its logs, as a rule: they are derived.
 
     Attributes:
         locking_works: False once the file system turned out to have no locks.
         listeners: Set whenever this store has saved something.
     """
 
-    def __init__(self, path: Path, *, durable: bool = True) -> None:
+    def __init__(self, path: Path, *, durable: bool = True, sparse: bool = False) -> None:
         self.path = path
         self.durable = durable
+        self.sparse = sparse
         self.locking_works = True
         self.lock = threading.RLock()
         self.listeners: set[threading.Event] = set()
@@ -100,6 +102,7 @@ class Store:
         log = self._logs.get(conversation)
         if log is None:
             log = LogFile(self.path_of(conversation), conversation, durable=self.durable)
+            log.sparse = self.sparse
             self._logs[conversation] = log
         return log
 

@@ -9,7 +9,7 @@ from domain.conversation import Conversation
 from domain.plain import ANSWER, NOT_PLAIN, RESULT, TEXTS, THINKS, THINKS_FIRST, shapes
 from domain.projections.context import context
 from domain.tree import Tree
-from domain.unread import Run, Unread
+from domain.unread import Bodies, Run
 from tests import builders as b
 from tests.api_rules import violations
 from tests.strategies import TEXTS as SAYINGS
@@ -87,12 +87,12 @@ def trees(draw):
 
 
 def in_columns(messages):
-    return Unread(
+    return Bodies(
         Log(messages),
-        versions=[each.originator_version for each in messages],
-        parents=[each.parent for each in messages],
+        [each.originator_version for each in messages],
+        [each.parent for each in messages],
+        [each.model for each in messages],
         bodies=[each.message for each in messages],
-        models=[each.model for each in messages],
         stop_reasons=[each.stop_reason for each in messages],
     )
 

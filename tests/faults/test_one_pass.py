@@ -40,7 +40,7 @@ def told_both_ways(conversations, conversation_id, *, gt=None, lte=None):
 
 def is_one_pass(conversations, conversation_id):
     """Whether all of the log can be read in one pass."""
-    decoder = conversations.events._decoder
+    decoder = conversations.events.decoder
     try:
         for _ in conversations.recorder.read_once(conversation_id, decoder, gt=None, lte=None):
             pass
