@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import sys
 from io import StringIO
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import click
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from app.view.table import Cell
     from infrastructure.read_models.questions import Answer
 
+_IN = "    "
 _AT_ONCE = 1000
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """What a text begins with that a spreadsheet would run, instead of showing it."""
@@ -92,7 +95,9 @@ def _show_tables(*, as_json: bool) -> None:
         if as_json:
             write(Table(table=name, columns=tuple(names), text=texts[name]))
         else:
-            click.echo(f"{name}: {texts[name]}\n    {', '.join(names)}")
+            width = room() or sys.maxsize
+            click.echo(f"{name}: {texts[name]}")
+            click.echo(fill(", ".join(names), width, initial_indent=_IN, subsequent_indent=_IN))
 
 
 def _told_apart(names: Sequence[str]) -> list[str]:

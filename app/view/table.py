@@ -17,6 +17,12 @@ _NARROWEST = 12
 _ALIGNED = 60
 """Cells of a column in a pipe, where nothing is cut: a longer text stands out of its column."""
 
+_WORD = 48
+"""Cells of the longest word that is not cut: half an id, or half a time, is worth nothing."""
+
+_TALLEST = 5
+"""Lines of the screen that a cell has in a list."""
+
 _GAP = 2
 
 
@@ -41,12 +47,13 @@ def table(names: Sequence[str], rows: Sequence[Sequence[Cell]], room: int | None
         yield from columns(lines, left=texts, widest=_ALIGNED)
         return
     widths = [max(map(cells, column)) for column in zip(*lines, strict=True)]
-    widest = _widest(widths, texts, room)
+    flexible = [n for n in texts if any(not _is_word(line[n]) for line in lines)]
+    widest = _widest(widths, flexible, room)
     if widest is None:
         yield from _listed(lines, room)
         return
     for line in lines:
-        for number in texts:
+        for number in flexible:
             line[number] = fitted(line[number], widest)
     yield from columns(lines, left=texts)
 
@@ -55,12 +62,16 @@ def _is_text(cell: Cell) -> bool:
     return isinstance(cell, str | bytes)
 
 
+def _is_word(text: str) -> bool:
+    return " " not in text and cells(text) <= _WORD
+
+
 def _line(text: str) -> str:
     return " ".join(plain(text).split())
 
 
 def _widest(widths: Sequence[int], texts: Sequence[int], room: int) -> int | None:
-    """Return how many cells each of the columns *texts* may have, so that all fit into *room*.
+    """Return how many cells each of the columns *texts* may have, so that all columns fit *room*.
 
     None if that is too few.
     """
@@ -83,4 +94,5 @@ def _listed(lines: Sequence[Sequence[str]], room: int) -> Iterator[str]:
         if number:
             yield ""
         for name, cell in zip(names, row, strict=True):
-            yield fitted(f"{name}{' ' * (width - cells(name))}  {cell}", room)
+            line = f"{name}{' ' * (width - cells(name))}  {cell}"
+            yield fitted(line, _TALLEST * room)
