@@ -40,8 +40,8 @@ class _Known(msgspec.Struct, frozen=True, gc=False):
 
     size: int
     last: int | None
-    sealed: bool
-    unfinished: bool
+    sealed: bool = True
+    unfinished: bool = False
 
 
 class LogFile(LogReader):
@@ -151,7 +151,7 @@ class LogFile(LogReader):
         for event, line in zip(events, lines, strict=True):
             records.append(Record(self.key, start, event.originator_version))
             start += len(line)
-        self._known = _Known(start, events[-1].originator_version, sealed=True, unfinished=False)
+        self._known = _Known(start, events[-1].originator_version)
         return NewRecords(self, previous, records)
 
     def sync(self) -> None:

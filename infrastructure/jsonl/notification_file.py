@@ -32,6 +32,8 @@ READ_ONLY: Final = frozenset({errno.EACCES, errno.EROFS, errno.EPERM})
 """What the system says where nothing can be written."""
 _BODY: Final = struct.Struct(">16sQI")
 _PIECE: Final = SIZE << 15
+_LOOKS_EVERY: Final = 64
+"""How many appends it may take until it is noticed that the file was moved away."""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -73,6 +75,7 @@ class NotificationFile:
         self.identity: Identity | None = None
         self._links = 0
         self._size = 0
+        self._appends = 0
         self._synced_count = 0
         if self._fd is not None:
             disk.close(self._fd)
@@ -156,18 +159,37 @@ class NotificationFile:
             raise BrokenOrderError
         if not records:
             return self.count + 1
-        disk.write_all(self._fd, b"".join(map(packed, records)))
-        last, torn = divmod(disk.position(self._fd), SIZE)
+        data = b"".join(map(packed, records))
+        disk.write_all(self._fd, data)
+        last, torn = divmod(self._end_after(data), SIZE)
         first = last - len(records)
-        # A file that was replaced or deleted meanwhile has lost a name; to look at it by its
-        # descriptor costs half.
-        if torn or first <= self.count or disk.stat_fd(self._fd).st_nlink != self._links:
+        if torn or first <= self.count:
             raise BrokenOrderError
         for record in records:
             self.last[record.conversation] = record
         if first == self.count + 1:  # else others came between; they are read next time
             self.count += len(records)
         return first
+
+    def _end_after(self, data: bytes) -> int:
+        """Return where *data*, which was just appended, ends.
+
+        Raises:
+            BrokenOrderError: The file is not the one at its path any more.
+        """
+        assert self._fd is not None
+        status = disk.stat_fd(self._fd)
+        # A file that was replaced or deleted has lost a name; one that was moved away has not. To
+        # look at its path costs twice as much as to look at it by its descriptor.
+        self._appends += 1
+        if self._appends % _LOOKS_EVERY == 0:
+            is_there = identity_of(disk.stat(self._path_bytes)) == self.identity
+        else:
+            is_there = status.st_nlink == self._links
+        if not is_there:
+            raise BrokenOrderError
+        end = (self.count + 1) * SIZE + len(data)
+        return end if status.st_size == end else disk.position(self._fd)  # others came between
 
     def keep(self, records: Sequence[Record]) -> None:
         """Add *records* in memory only."""

@@ -42,7 +42,6 @@ _OPEN_FILES: Final = 64
 LOG_NAME: Final = "([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})" + re.escape(SUFFIX)
 """What the name of a log looks like; the group is the id of its conversation."""
 _NAME: Final = re.compile(LOG_NAME)
-_NOTHING: Final[contextlib.AbstractContextManager[None]] = contextlib.nullcontext()
 
 
 class Inspection(msgspec.Struct, frozen=True):
@@ -188,7 +187,8 @@ class Store:
                 with contextlib.suppress(StoreError):  # derived: no reason not to save
                     self.notifications.catch_up()
             numbers = self._save(events, tracking, number=number)
-            self.announce()
+            if self.listeners:
+                self.announce()
         return numbers
 
     def has_news(self, *, catch_up: bool = False) -> bool:
@@ -219,21 +219,40 @@ class Store:
                     pass
             return []
         closed = [log for log, _ in parts if not log.is_open]
-        creating = bool(closed) and not all(log.exists() for log in closed)
-        with self.folder_locked() if creating else _NOTHING:
-            try:
-                for log, _ in parts:
-                    log.begin(may_be_missing=creating)
-                for log, added in parts:
-                    log.check(added)
-                saves = self._write(parts, tracking)
-                return self.notifications.add(saves, _in_order(saves, events)) if number else []
-            finally:
-                for log, _ in parts:
-                    log.end()
-                    self.locking_works = self.locking_works and log.locking_works
-                if closed:
-                    self.limit_open_files(closed)
+        if not closed:
+            return self._save_to(parts, events, tracking, number=number)
+        try:
+            if all(log.exists() for log in closed):
+                return self._save_to(parts, events, tracking, number=number)
+            with self.folder_locked():
+                return self._save_to(parts, events, tracking, number=number, creating=True)
+        finally:
+            self.limit_open_files(closed)
+
+    def _save_to(
+        self,
+        parts: Sequence[tuple[LogFile, Sequence[StoredEvent]]],
+        events: Sequence[StoredEvent],
+        tracking: Tracking | None,
+        *,
+        number: bool,
+        creating: bool = False,
+    ) -> list[int]:
+        """Save *parts*, which are the *events* by log; *creating*: some of the logs are missing."""
+        try:
+            for log, _ in parts:
+                log.begin(may_be_missing=creating)
+            for log, added in parts:
+                log.check(added)
+            saves = self._write(parts, tracking)
+            if not number:
+                return []
+            in_order = saves[0].records if len(saves) == 1 else _in_order(saves, events)
+            return self.notifications.add(saves, in_order)
+        finally:
+            for log, _ in parts:
+                log.end()
+                self.locking_works = self.locking_works and log.locking_works
 
     def _write(
         self, parts: Sequence[tuple[LogFile, Sequence[StoredEvent]]], tracking: Tracking | None
@@ -308,7 +327,5 @@ def _written(
 
 def _in_order(saves: Sequence[NewRecords], events: Sequence[StoredEvent]) -> list[Record]:
     """Return the records of *saves* in the order of their *events*."""
-    if len(saves) == 1:
-        return saves[0].records
     queues = {save.log.conversation: iter(save.records) for save in saves}
     return [next(queues[as_uuid(event.originator_id)]) for event in events]

@@ -239,15 +239,15 @@ def test_a_save_whose_record_went_to_a_replaced_order_is_numbered_in_the_new_one
     recorder.insert_events([event(1, originator_id=OTHER)])
     recorder.store.path_of(OTHER).unlink()  # so it has a number in the old order only
     path = recorder.store.notifications.file.path
-    real = disk.position
+    real = disk.stat_fd
 
     def rebuilt_meanwhile(fd):
-        monkeypatch.setattr(disk, "position", real)
+        monkeypatch.setattr(disk, "stat_fd", real)
         path.unlink()
         other.store.notifications.catch_up()
         return real(fd)
 
-    monkeypatch.setattr(disk, "position", rebuilt_meanwhile)
+    monkeypatch.setattr(disk, "stat_fd", rebuilt_meanwhile)
     ids = recorder.insert_events([event(2)])
 
     assert ids == [2]
@@ -272,6 +272,39 @@ def test_an_order_that_was_replaced_is_noticed_although_its_file_has_another_nam
     assert recorder.insert_events([event(4)]) == [4]
 
 
+@pytest.mark.parametrize("comes", ["before", "behind"])
+def test_a_save_beside_those_of_others_says_the_number_that_it_has(recorders, monkeypatch, comes):
+    recorder, other = recorders(), recorders()
+    recorder.insert_events([event(1)])
+    other.insert_events([event(1, originator_id=OTHER)])
+    real, place = (disk.write, "write") if comes == "before" else (disk.stat_fd, "stat_fd")
+
+    def beside(fd, *data):
+        if not data or len(data[0]) == SIZE:
+            monkeypatch.setattr(disk, place, real)
+            other.insert_events([event(2, originator_id=OTHER)])
+        return real(fd, *data)
+
+    monkeypatch.setattr(disk, place, beside)
+    [number] = recorder.insert_events([event(2)])
+
+    assert (number, ID, 2) in order(recorder) == order(other) == order(recorders())
+    assert number == (4 if comes == "before" else 3)
+
+
+def test_an_order_whose_folder_was_moved_away_is_soon_noticed_by_who_saves(recorders, tmp_path):
+    """Another process that has seen the new order would not hear of what is saved."""
+    recorder, other = recorders(), recorders()
+    recorder.insert_events([event(1)])
+    recorder.store.notifications.file.path.parent.rename(tmp_path / "elsewhere")
+    assert order(other) == [(1, ID, 1)]
+
+    for version in range(2, 80):
+        recorder.insert_events([event(version)])
+
+    assert order(other) == [(n, ID, n) for n in range(1, 80)]
+
+
 def test_a_record_that_is_written_although_the_system_says_no_is_not_written_twice(
     recorders, monkeypatch
 ):
@@ -282,7 +315,7 @@ def test_a_record_that_is_written_although_the_system_says_no_is_not_written_twi
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(disk, "position", refuse)
+        patch.setattr(disk, "stat_fd", refuse)
         assert recorder.insert_events([event(2)]) == []
 
     assert recorder.insert_events([event(3)]) == [3]
