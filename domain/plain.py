@@ -11,6 +11,7 @@ Messages are looked at in groups; only in a group with one that is not plain, on
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -33,6 +34,9 @@ THINKS: Final = 4
 """Added to an answer with thinking in it."""
 THINKS_FIRST: Final = 8
 """Added to an answer that begins with thinking."""
+ROUND: Final = 16
+"""Added to an answer with which a round begins that is just as the API has them: all its calls are
+answered in order, the user may say more, and the next answer follows."""
 
 CUT_SHORT: Final = ("interrupted", "failed")
 """Why an answer ended that is never passed on as it stands: the user says that it was cut short."""
@@ -45,6 +49,8 @@ INSIDE: Final = slice(len(USER), -len(USER_END))
 """Where in a plain one its blocks are."""
 _SAYS = re.compile(rb'"[!#-\[\]-~\xc3-\xe0\xe4-\xf4]').match
 """Strings that begin with a character which, as its first byte tells, is no blank."""
+_ROUND = re.compile(rb"[\x03\x07\x0f](?=[\x01\x02])(\x02*)\x01*(?=[\x03\x07\x0f])")
+"""What may be one, by the kinds of its messages."""
 _NAME = NAME.fullmatch
 _LIST = re.compile(rb"\[").match
 _STRING = re.compile(rb'"').match
@@ -121,6 +127,10 @@ def shapes(bodies: Sequence[bytes], stop_reasons: Sequence[str | None]) -> Shape
         for place, why in enumerate(stop_reasons):
             if why in CUT_SHORT:
                 kinds[place] = NOT_PLAIN
+    for match in _ROUND.finditer(bytes(kinds)):
+        place = match.start()
+        if ids[place] == tuple(chain(*ids[place + 1 : match.end(1)])):
+            kinds[place] |= ROUND
     return Shapes(bytes(kinds), ids)
 
 

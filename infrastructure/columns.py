@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from domain.unread import Told
     from infrastructure.jsonl.one_pass import Block
 
-FORM: Final = f"columns/1 {sys.byteorder}"
+FORM: Final = f"columns/2 {sys.byteorder}"
 """What they mean. The number is counted up with each change of the columns, of what makes a message
 plain, and of what `Unread` takes from events; then older ones are no longer read."""
 
@@ -127,7 +127,10 @@ class _Unread(Unread):
 
     def __init__(self, columns: Columns, piece: Piece, data: bytes) -> None:
         kinds = columns.kinds
-        versions = [version for version, kind in enumerate(kinds, columns.first) if kind != _FACT]
+        versions = list(range(columns.first, columns.last + 1))
+        if _FACT in kinds:
+            pairs = zip(versions, kinds, strict=True)
+            versions = [version for version, kind in pairs if kind != _FACT]
         parents: list[Version | None] = [None, *versions[:-1]]
         for place, parent in columns.parents.items():
             parents[place] = parent

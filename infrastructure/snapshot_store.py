@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from domain.unread import Told
     from infrastructure.replayed import ReplayedEvents
 
+_FURTHER: Final = 8
 _MOST: Final = 20_000
 """Of how many events columns are made at once: nobody waits for those of a log without any."""
 
@@ -116,6 +117,7 @@ class Past:
     ) -> None:
         self._events, self._snapshots, self._id = events, snapshots, originator_id
         self._columns: list[Columns] = []
+        self._looked_from: Version | None = None
 
     def __call__(self, first: Version, last: Version) -> list[Told]:
         """Return the events *first*…*last*, and maybe some before; then what is before those."""
@@ -137,12 +139,21 @@ class Past:
         recorder, snapshots = self._events.recorder, self._snapshots
         if snapshots is None or not isinstance(recorder, JSONLAggregateRecorder):
             return
-        self._columns += snapshots.columns(self._id, gt=first - 1, lte=last)
+        if self._looked_from is None or first < self._looked_from:
+            self._look(snapshots, first, last)
         wanted = [each for each in self._columns if each.first <= last and each.last >= first]
         wanted.sort(key=lambda columns: columns.first)
         places = [(columns.start, columns.length) for columns in wanted]
         with closing(recorder.pieces(self._id, places)) as pieces:
             yield from zip(wanted, pieces, strict=False)  # no log, no pieces
+
+    def _look(self, snapshots: Snapshots, first: Version, last: Version) -> None:
+        """Get the columns back to *first*: further, if it was looked before, for it goes on."""
+        known = self._looked_from
+        least = first if known is None else first - _FURTHER * (last - first)
+        newest = last if known is None else known - 1
+        self._columns += snapshots.columns(self._id, gt=max(least, 1) - 1, lte=newest)
+        self._looked_from = max(least, 1)
 
     def _read(self, first: Version, last: Version) -> list[Told]:
         return list(self._events.get(self._id, gt=first - 1, lte=last))

@@ -7,7 +7,6 @@ shape that the API takes, and encoded.
 from __future__ import annotations
 
 import re
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -34,10 +33,16 @@ CONTINUE = "(Continue.)"
 _Asked: TypeAlias = "tuple[str | None, str, str | None]"
 """A call of the newest answer: its id in the log, its id in the request, why it cannot run."""
 
-_USER_END: Final = USER_END + b","
 _encode = msgspec.json.encode
-_ROUND: Final = re.compile(rb"[\x03\x07\x0f](?=[\x01\x02])(\x02*)\x01*(?=[\x03\x07\x0f])").match
-"""An answer, results, texts, and the next answer, by their kinds."""
+_ROUNDS = re.compile(rb"(?:[\x13\x17\x1f]\x02*\x01*)+(?=[\x03\x07\x0f\x13\x17\x1f])").match
+"""Rounds and the next answer, by their kinds."""
+_BETWEEN: Final = {
+    (one, other): {
+        (True, False): b"," + USER, (False, False): b",", (False, True): USER_END + b",",
+    }.get((one >= ANSWER, other >= ANSWER), b"")
+    for one in range(32) for other in range(32)
+}  # fmt: skip
+"""What is between the parts of two messages, by their kinds."""
 
 
 class MessageBuilder:
@@ -115,34 +120,25 @@ class MessageBuilder:
             place += 1
 
     def _pass_on_rounds(
-        self, place: int, kinds: bytes, ids: Sequence[tuple[str, ...]], parts: Sequence[memoryview]
+        self, first: int, kinds: bytes, ids: Sequence[tuple[str, ...]], parts: Sequence[memoryview]
     ) -> int:
-        """Add the answer at *place*, and as many rounds from there as are just as the API has them.
+        """Add the answer at the place *first*, and all rounds from there, up to the next answer.
 
-        In a round, an answer has all its calls answered in order, the user may say more, and the
-        next answer follows. Return the place of the last answer that was added.
+        Return its place; if an id is not new, *first*: the answer is added alone.
         """
-        pieces: list[bytes | memoryview] = []
-        used_ids = self._used_ids
-        while True:
-            pieces += (parts[place], b",")
-            used_ids.update(ids[place])
-            round_ = _ROUND(kinds, place)
-            if round_ is None:
-                break
-            answered, after = round_.end(1), round_.end()
-            results = ids[place + 1 : answered]
-            if ids[place] != (results[0] if len(results) == 1 else tuple(chain(*results))):
-                break
-            if not used_ids.isdisjoint(ids[after]):
-                break
-            pieces.append(USER)
-            for part in parts[place + 1 : after]:
-                pieces += (part, b",")
-            pieces[-1] = _USER_END
-            place = after
+        rounds = _ROUNDS(kinds, first)
+        last = rounds.end() if rounds else first
+        calls = _calls(kinds, ids, first, last)
+        if len(set(calls)) < len(calls) or not self._used_ids.isdisjoint(calls):
+            last, calls = first, list(ids[first])
+        self._used_ids.update(calls)
+        pieces: list[bytes | memoryview] = [b","] * (2 * (last + 1 - first))
+        pieces[::2] = parts[first : last + 1]
+        pieces[1:-1:2] = map(
+            _BETWEEN.__getitem__, zip(kinds[first:last], kinds[first + 1 : last + 1], strict=True)
+        )
         self.pieces.append(b"".join(pieces))
-        return place
+        return last
 
     def _is_sent_as_it_is(self, call_id: str) -> bool:
         """Whether a call *call_id* of the newest answer, if there is one, has that id when sent."""
@@ -224,3 +220,9 @@ class MessageBuilder:
 def _result(call_id: str, content: Any, *, is_error: bool) -> bytes:
     block: JsonObject = {"type": "tool_result", "tool_use_id": call_id, "content": content}
     return _encode(block | {"is_error": True} if is_error else block)
+
+
+def _calls(kinds: bytes, ids: Sequence[tuple[str, ...]], first: int, last: int) -> list[str]:
+    """Return the ids of the calls of all answers at the places *first*…*last*."""
+    pairs = zip(kinds[first : last + 1], ids[first : last + 1], strict=True)
+    return [each for kind, named in pairs if kind >= ANSWER for each in named]

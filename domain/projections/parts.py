@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 INTERRUPTED = "(Your previous answer was interrupted before it was finished.)"
 NO_OUTPUT = "(no output)"
 
+_THINKING = re.compile(rb"[\x07\x0f\x17\x1f]").search
+"""Kinds of answers with thinking."""
 THINKING = ("thinking", "redacted_thinking")
 NEVER_WITHHELD = ("text", "tool_use", "tool_result")
 _CHECKED_KINDS = (*NEVER_WITHHELD, *THINKING, "image", "document")
@@ -52,7 +54,7 @@ class Parts:
     def kinds(self, run: Run) -> bytes:
         """Return the kind of each message of *run*: which are sent as they stand in the log."""
         kinds = run.unread.shapes.kinds[run.first : run.after]
-        if max(kinds) <= ANSWER and not self._withheld and self._conversation.is_orderly:
+        if not (_THINKING(kinds) or self._withheld) and self._conversation.is_orderly:
             return kinds
         places = range(run.first, run.after)
         return bytes(

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections import Counter
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -195,7 +196,7 @@ def test_whatever_byte_of_them_is_hit_changes_nothing(folder, talk_id):
             assert sent(folder, talk_id) == expected, (place, bits)
 
 
-@pytest.mark.parametrize("form", ["columns/0 little", "columns/2 little", "columns/1 middle"])
+@pytest.mark.parametrize("form", ["columns/1 little", "columns/3 little", "columns/2 middle"])
 def test_those_of_another_version_are_not_believed(folder, talk_id, form, believed, monkeypatch):
     monkeypatch.setattr(snapshot_store, "FORM", form)
 
@@ -241,7 +242,7 @@ def test_the_form_is_counted_up_when_they_change(tmp_path):
     """Of the same lines, the same columns. If this fails, `FORM` has to be counted up, and the
     digest of the new form belongs here: older columns mean something else.
     """
-    digests = {"columns/1": "96be98481f232a8a"}
+    digests = {"columns/2": "341ea1f40e3727f0"}
     found = sha256()
     with Conversations({"LEFTFOLD_STORE": str(tmp_path)}) as app:
         for log in sorted(GOLDEN.glob("*.jsonl")):
@@ -251,3 +252,18 @@ def test_the_form_is_counted_up_when_they_change(tmp_path):
             app.store.let_go(app.store.log(b.ID))
 
     assert digests[columns.FORM.split()[0]] == found.hexdigest()[:16]
+
+
+@pytest.mark.parametrize("block", [7, 50])
+def test_however_it_is_fetched_no_line_of_the_past_is_read_otherwise(folder, block, monkeypatch):
+    talk_id = workload.fill(folder, 1)
+    with workload.conversations(folder) as app:
+        for first in range(1, 240, 20):
+            app.open(talk_id).record(
+                partial(workload._append_all, numbers=range(first, first + 20))
+            )
+            app.keep_snapshot(app.get(talk_id))
+    monkeypatch.setattr(domain.history, "_FIRST_BLOCK", block)
+    monkeypatch.setattr(snapshot_store.Past, "_read", lambda *_: pytest.fail("read"))
+
+    assert sent(folder, talk_id) == alone(folder, talk_id)
