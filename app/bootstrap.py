@@ -101,12 +101,16 @@ async def model(settings: Settings) -> AsyncIterator[Model]:
 
 @dataclass(frozen=True)
 class AgentFactory:
-    """Makes conversations and agents by one set of settings."""
+    """Makes conversations and agents by one set of settings.
+
+    *notices* are what a person should know before they begin.
+    """
 
     settings: Settings
     conversations: Conversations
     model: Model
     leases: dict[UUID, Lease] = field(default_factory=dict)
+    notices: Sequence[str] = ()
 
     def hold(self, conversation_id: UUID) -> None:
         """Take the lease of a conversation, until this program ends; others are told who has it.

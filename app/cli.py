@@ -42,6 +42,7 @@ COMMANDS = {
     "delete": "Move a conversation into the trash, and say where it is; nothing is erased.",
     "trash": "Show what was deleted, bring it back, or erase it for good.",
     "stats": "Show what was spent in one conversation, or in each.",
+    "hooks": "Show how far your after-hooks are, or run them.",
     "config": "Show each setting, and where its value comes from.",
 }
 """What each command does, in a line: here, so that the help imports none of them."""

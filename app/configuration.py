@@ -11,7 +11,9 @@ import click
 import msgspec
 from msgspec import Meta
 
+from app import hook_settings
 from app.errors import UsageError
+from app.hook_settings import Hook  # noqa: TC001 - msgspec reads the annotations
 from app.i18n import _
 from app.places import expanded, home, working_directory
 from app.suggestions import suggestion
@@ -20,6 +22,7 @@ from infrastructure.safe_files import NotTrustedError, reason_of, require_truste
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+
 
 SMALLEST_WINDOW = 4_000
 MAX_REQUESTS = 200
@@ -38,11 +41,11 @@ TOOL_NAMES = (*DEFAULT_TOOLS, *READING_TOOLS[1:])
 """All of them. A test compares these with the tools: to import them is slow."""
 
 USER_FILE, PROJECT_FILE = "settings.toml", ".leftfold.toml"
-USERS_OWN = ("yes", "store", "durability", "max_requests", "max_cost")
+USERS_OWN = ("yes", "store", "durability", "max_requests", "max_cost", "hooks")
 """What a project may not say. A repository may come from anybody: it must neither let tools act
 without asking, nor have the user's conversations written into its own folder, nor bring logs with
-"always" in them, nor make saves less safe, nor spend more of the user's money. Keys and base URLs
-are no settings at all."""
+"always" in them, nor make saves less safe, nor spend more of the user's money, nor run commands.
+Keys and base URLs are no settings at all."""
 
 LOOKED_AT = ("model", "store", "durability", "theme")
 """What a command that only looks at logs is told: a mistake elsewhere keeps nobody from looking."""
@@ -74,11 +77,16 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
     max_requests: Annotated[int, Meta(gt=0)] = MAX_REQUESTS
     max_cost: Amount = MAX_COST
     idle_limit: Amount = IDLE_LIMIT
+    hooks: tuple[Hook, ...] = ()
 
 
 TYPES: dict[str, Any] = {key.name: key.type for key in msgspec.structs.fields(Keys)}
-VARIABLES = {key: f"LEFTFOLD_{key.upper()}" for key in TYPES} | {"model": "MODEL_ID"}
-"""The settings, and the environment variable of each."""
+VARIABLES = {
+    key: "MODEL_ID" if key == "model" else f"LEFTFOLD_{key.upper()}"
+    for key in TYPES
+    if key != "hooks"
+}
+"""The settings that have an environment variable, and which: hooks stand in a file alone."""
 
 
 class Source(NamedTuple):
@@ -106,23 +114,23 @@ class Choices(NamedTuple):
     sources: dict[str, Source | None]
 
 
-def choices(flags: Mapping[str, Any], *, is_looking: bool = False) -> Choices:
+def choices(flags: Mapping[str, Any], *, looks_at: Collection[str] = ()) -> Choices:
     """Return what all the sources say together: the strongest that says a key counts.
 
-    A command that only looks at logs is told of no more than `LOOKED_AT`.
+    A command that only looks at logs is told of no more than the keys that it *looks_at*.
 
     Raises:
         UsageError: one of them says what makes no sense; the message names it and the key.
     """
-    user = _user(LOOKED_AT if is_looking else ())
-    project = Source("project", {}) if is_looking else _project()
+    user = _user(looks_at)
+    project = Source("project", {}) if looks_at else _project()
     # An empty flag is said, a switch that is off is not; nor is an empty variable.
     flag = {key: value for key, value in flags.items() if value is not None and value is not False}
     environment = {key: text for key, name in VARIABLES.items() if (text := os.environ.get(name))}
     strongest = (Source("flag", flag), Source("environment", environment), project, user)
     sources = {
         key: next((source for source in strongest if key in source.values), None)
-        for key in (LOOKED_AT if is_looking else TYPES)
+        for key in (looks_at or TYPES)
     }
     said = {key: _value(key, source) for key, source in sources.items() if source is not None}
     if sources.get("tools") is project and "tools" in user.values:  # it takes some of them away
@@ -231,7 +239,12 @@ def _all_checked(path: Path, said: dict[str, Any]) -> dict[str, Any]:
                     path=path, key=key, near=suggestion(key, tuple(TYPES))
                 )
             )
-    return {key: _checked(key, value, f"{path}: {key} = {value!r}") for key, value in said.items()}
+    return {
+        key: hook_settings.checked(value, f"{path}: {key}")
+        if key == "hooks"
+        else _checked(key, value, f"{path}: {key} = {value!r}")
+        for key, value in said.items()
+    }
 
 
 def _require_in_project(path: Path, key: str, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import UNSET, UnsetType
@@ -16,6 +17,7 @@ from app.view.plain import complain
 from infrastructure.errors import LeaseHeldError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from uuid import UUID
 
     from app.application import Conversations
@@ -73,28 +75,47 @@ async def _done(
 ) -> int:
     """Do the job in the *earlier* conversation, or in a new one; return the exit code."""
     async with bootstrap.model(chosen) as model:
-        factory = bootstrap.AgentFactory(chosen, conversations, model)
-        try:
-            open_conversation = factory.start(earlier)
-        except LeaseHeldError as held:
-            assert earlier is not None
-            instead = which_conversation.instead_of(
-                earlier, conversations, held, is_asked=job.is_asked
-            )
-            if instead is None:
-                return DONE
-            open_conversation = factory.start(instead)
-        if not job.is_asked:  # the banner says it to a person
-            _say_left_out(factory, open_conversation)
-        if not open_conversation.conversation.pending_events:
-            _tell_held_back(open_conversation, chosen.cwd, is_asked=job.is_asked)
-        if job.text is not None:
-            return await _one_turn(factory, open_conversation, job.text, job.output)
-        if job.is_driven:
-            return await _driven(factory, open_conversation)
-        from app.repl import first_prompt  # noqa: PLC0415 - the prompt is not for -p
+        with _hooks(chosen, conversations) as notices:
+            factory = bootstrap.AgentFactory(chosen, conversations, model, notices=notices)
+            return await _done_by(factory, job, earlier, prompt)
 
-        return await first_prompt.run(factory, open_conversation, job.first, prompt)
+
+def _hooks(
+    chosen: Settings, conversations: Conversations
+) -> contextlib.AbstractContextManager[Sequence[str]]:
+    """Have the user's hooks run beside this; hand out what a person should know of them."""
+    if not chosen.keys.hooks:
+        return contextlib.nullcontext(())
+    from app.hooks.beside import hooks_beside  # noqa: PLC0415 - few people have hooks
+
+    return hooks_beside(chosen, conversations)
+
+
+async def _done_by(
+    factory: AgentFactory, job: Job, earlier: UUID | None, prompt: FirstPrompt | None
+) -> int:
+    """Do the job by the agents of *factory*; return the exit code."""
+    try:
+        open_conversation = factory.start(earlier)
+    except LeaseHeldError as held:
+        assert earlier is not None
+        instead = which_conversation.instead_of(
+            earlier, factory.conversations, held, is_asked=job.is_asked
+        )
+        if instead is None:
+            return DONE
+        open_conversation = factory.start(instead)
+    if not job.is_asked:  # the banner says it to a person
+        _say_left_out(factory, open_conversation)
+    if not open_conversation.conversation.pending_events:
+        _tell_held_back(open_conversation, factory.settings.cwd, is_asked=job.is_asked)
+    if job.text is not None:
+        return await _one_turn(factory, open_conversation, job.text, job.output)
+    if job.is_driven:
+        return await _driven(factory, open_conversation)
+    from app.repl import first_prompt  # noqa: PLC0415 - the prompt is not for -p
+
+    return await first_prompt.run(factory, open_conversation, job.first, prompt)
 
 
 async def _one_turn(
@@ -150,7 +171,8 @@ def _say_left_out(factory: AgentFactory, open_conversation: OpenConversation) ->
     cwd = bootstrap.working_directory(open_conversation.conversation, chosen.cwd)
     problem = factory.conversations.seals.problem
     key = [about_key(problem)] if problem else []
-    for line in [*instructions.left_out(chosen.home, cwd), *configuration.left_out(), *key]:
+    left_out = [*instructions.left_out(chosen.home, cwd), *configuration.left_out()]
+    for line in [*left_out, *key, *factory.notices]:
         complain(line)
 
 

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from app.i18n import _
-from app.signals import HUNG_UP, TERMINATED
 from app.terminal import is_interactive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _QUIT = b"q"
+_SHELL_ADDS = 128
+"""What the exit code has more than the number of the signal."""
 _IN_BACKGROUND = 500
 """Milliseconds between two looks whether the terminal's keys are for this program again."""
 
@@ -64,7 +65,8 @@ def _wait(is_over: int) -> None:
     poll = select.poll()
     poll.register(is_over, select.POLLIN)
     if not sys.stdout.isatty():
-        poll.register(sys.stdout.fileno(), 0)  # a pipe that nobody reads says so by itself
+        with suppress(OSError):  # it may be no file of the system's
+            poll.register(sys.stdout.fileno(), 0)  # a pipe that nobody reads says so by itself
     has_keys = is_interactive()
     while True:
         reads_keys = has_keys and _is_in_foreground()
@@ -95,7 +97,7 @@ def _signals() -> Iterator[None]:
     """Let signals end what is waited for, not the program at once: there is something to stop."""
 
     def end(number: int, _frame: object) -> NoReturn:
-        raise SystemExit(TERMINATED if number == signal.SIGTERM else HUNG_UP)
+        raise SystemExit(_SHELL_ADDS + number)
 
     handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: end, signal.SIGHUP: end}
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:

@@ -51,6 +51,17 @@ def place(conversations: Conversations, reference: str) -> tuple[UUID, Version |
     return found, None if entry is None else entry_version(conversations.get(found), entry)
 
 
+def counted(since: int, last: int) -> int:
+    """Return where ``--since`` begins: a negative number counts from the *last* one.
+
+    Raises:
+        UsageError: it is 0.
+    """
+    if since == 0:
+        raise UsageError(_("--since counts from 1, and from the end with -1"))
+    return since if since > 0 else max(last + 1 + since, 1)
+
+
 def conversation_id(conversations: Conversations, wanted: str) -> UUID:
     """Return the one conversation that *wanted* means: by its id, else by its name.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
 import re
 from typing import Any
 
@@ -49,6 +50,7 @@ def run(
     if is_driven and prompt is not None:
         raise UsageError(_("-p and --input stream-json exclude one another"))
     chosen = run_settings(**flags)
+    _check_hook(str(chosen.store))
     colours.choose(chosen.keys.theme)
     text = None if prompt is None else _prompt(prompt)
     is_asked = text is None and not is_driven and is_typed_at()
@@ -65,6 +67,22 @@ def run(
 
     what = job.Job(text, output, is_driven, first)
     return job.run(what, chosen, go_on=go_on, resume=resume, fork_of=fork_of)
+
+
+def _check_hook(store: str) -> None:
+    """Refuse a run that a hook has started over its own *store*: it would run the hook again.
+
+    Raises:
+        UsageError: it is so.
+    """
+    hook = os.environ.get("LEFTFOLD_HOOK")
+    if hook and store == os.environ.get("LEFTFOLD_STORE"):
+        raise UsageError(
+            _(
+                "this is run by the hook {name}, and would run it again and again: "
+                "give it another --store"
+            ).format(name=hook)
+        )
 
 
 async def _begin(chosen: Settings) -> int:

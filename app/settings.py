@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from app.configuration import DEFAULT_TOOLS, MOST_BYTES, READING_TOOLS, choices
+from app.configuration import DEFAULT_TOOLS, LOOKED_AT, MOST_BYTES, READING_TOOLS, choices
 from app.errors import UsageError
 from app.i18n import _
 from app.places import (
@@ -68,8 +68,10 @@ class Settings:
         return self.thinking or self.keys.thinking
 
 
-def settings(*, store: str | None = None, offline: bool = False) -> Settings:
-    """Return the settings of a command that looks at logs: where they are.
+def settings(
+    *, store: str | None = None, offline: bool = False, also: Sequence[str] = ()
+) -> Settings:
+    """Return the settings of a command that looks at logs: where they are, and the keys *also*.
 
     A store that was named and is not there is said: an empty list alone would look like an answer.
 
@@ -77,7 +79,7 @@ def settings(*, store: str | None = None, offline: bool = False) -> Settings:
         UsageError: a value makes no sense.
     """
     flags = {"store": store}
-    chosen = _settings(choices(flags, is_looking=True), flags, offline=offline)
+    chosen = _settings(choices(flags, looks_at=(*LOOKED_AT, *also)), flags, offline=offline)
     if is_new_store(chosen.store):
         complain(_("there is no store yet: {path}").format(path=chosen.store))
     return chosen

@@ -15,6 +15,7 @@ import msgspec
 from app import outputs
 from app.cli import COMMANDS
 from app.headless import happenings
+from app.hooks import outputs as hooks
 from domain.projections.outline import TreeEntry
 
 ROOT = Path(__file__).parents[1]
@@ -58,6 +59,7 @@ OUTPUTS = {
     "delete": (outputs.Deleted,),
     "trash": (outputs.InTrash, outputs.Restored, outputs.Purged),
     "stats": (outputs.Statistics, outputs.Unreadable),
+    "hooks": (hooks.HookListed, hooks.HookRan, hooks.HookEvent),
     "config": (dict[str, outputs.Setting],),
 }
 """What a line of ``leftfold COMMAND --json`` can be."""
@@ -98,9 +100,26 @@ STREAMS = {
 """What ``-p --output json`` prints, a line of ``stream-json``, and a line of its input."""
 
 NESTED = (outputs.Finding, outputs.Damage, outputs.Problem, outputs.Spent, outputs.SpentOnBranch,
-          outputs.Fate, outputs.Setting)  # fmt: skip
+          outputs.Fate, hooks.HookFailure, outputs.Setting)  # fmt: skip
 
 KEYS = {
+    "tools": "the tools whose calls it is for; none: whatever the event is about",
+    "time": "when it was",
+    "HookListed.position": "how far it has come in the order of all events",
+    "HookRan.outcome": "whether it ended well, will be tried again, or is parked",
+    "HookRan.message": "what went wrong; null if nothing did",
+    "output": "the file with what it printed",
+    "is_running": "whether a program runs it now",
+    "is_parked": "whether it waits until somebody runs it again",
+    "hook": "the name of the hook",
+    "failure": "what went wrong with the event that it is at; null if nothing did",
+    "HookListed.events": "the events that it is for",
+    "event_id": "the conversation and the version, `ID@VERSION`: it names an event for ever",
+    "HookListed.command": "what is run",
+    "HookEvent.call": "the call that the event is about: `id`, `name`, `input`; null if it is about none",
+    "behind": "how many events it has not seen",
+    "attempts": "how often it was tried for this event",
+    "attempt": "how often it was tried for this event, this time included",
     "answers": "answers of the model",
     "archived": "whether lists leave it out",
     "branches": "what was spent on the path to each leaf, by the leaf's version",

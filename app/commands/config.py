@@ -7,6 +7,7 @@ import os
 from typing import Literal
 
 import click
+from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from app.configuration import Choices, choices, left_out
@@ -37,7 +38,7 @@ def _settings(chosen: Choices) -> dict[str, Setting]:
     default: tuple[Literal["default"], None] = ("default", None)
     said = os.environ.get("LEFTFOLD_HOME")
     found = {"home": Setting(str(home()), *(("environment", "LEFTFOLD_HOME") if said else default))}
-    values = asdict(chosen.keys) | {"store": str(store_folder(chosen.keys.store))}
+    values = to_builtins(asdict(chosen.keys)) | {"store": str(store_folder(chosen.keys.store))}
     for key, value in values.items():
         source = chosen.sources[key]
         found[key] = Setting(value, *((source.kind, source.place(key)) if source else default))

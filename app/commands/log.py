@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
-from msgspec.structs import asdict
 
 from app import bootstrap, references
 from app.damage import say_damage
 from app.errors import UnreadableConversationError, UsageError
 from app.i18n import _
 from app.leaving import until_left
-from app.outputs import Damaged, LoggedEvent, OrderedEvent, write
+from app.logged import as_ordered, as_output
+from app.outputs import Damaged, write
 from app.settings import settings
 from app.view.console import room
-from app.view.lines import log_line, state_of
-from domain.events import Event, Unrecognised
+from app.view.lines import log_line
 from infrastructure.following import Following, place_before
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from eventsourcing.persistence import Notification
 
     from app.application import Conversations
+    from domain.events import Event
 
 _SHORT_ID: Final = 8
 _BEFORE_LINE: Final = 8 + 2 + _SHORT_ID + 2
@@ -56,8 +56,6 @@ def command(
     """Print the events of a conversation, or of all, one a line."""
     if everywhere == (reference is not None):
         raise UsageError(_("name one conversation, or --all"))
-    if since == 0:
-        raise UsageError(_("--since counts from 1, and from the end with -1"))
     with bootstrap.conversations(settings(store=store)) as conversations:
         if reference is None:
             _print_all(conversations, since, as_json=as_json, follow=follow)
@@ -72,15 +70,10 @@ def command(
         _print_one(
             conversations,
             conversation_id,
-            _first(since, last.originator_version),
+            references.counted(since, last.originator_version),
             as_json=as_json,
             follow=follow,
         )
-
-
-def _first(since: int, last: int) -> int:
-    """Return where to begin: a negative *since* counts from the *last*."""
-    return since if since > 0 else max(last + 1 + since, 1)
 
 
 # -- one conversation ------------------------------------------------------------------------------
@@ -124,14 +117,14 @@ def events_as_they_come(
 
 def _print_all(conversations: Conversations, since: int, *, as_json: bool, follow: bool) -> None:
     recorder = conversations.recorder
-    place = place_before(recorder, _first(since, recorder.max_notification_id() or 0))
+    place = place_before(recorder, references.counted(since, recorder.max_notification_id() or 0))
     following = Following(recorder, place, to_the_end=not follow)
 
     def show() -> None:
         for notice in following:
             event = _event_of(conversations, notice)
             if as_json:
-                write(_as_ordered(event, notice.id))
+                write(as_ordered(event, notice.id))
             else:
                 width = room()
                 line = log_line(event, width and max(width - _BEFORE_LINE, 1))
@@ -143,21 +136,3 @@ def _print_all(conversations: Conversations, since: int, *, as_json: bool, follo
 def _event_of(conversations: Conversations, notice: Notification) -> Event:
     event: Any = conversations.mapper.to_domain_event(notice)
     return cast("Event", event)
-
-
-def _as_ordered(event: Event, position: int) -> OrderedEvent:
-    return OrderedEvent(**asdict(as_output(event)), position=position, id=event.originator_id)
-
-
-def as_output(event: Event) -> LoggedEvent:
-    """Return an event as ``--json`` prints it."""
-    version = event.originator_version
-    if isinstance(event, Unrecognised):
-        return LoggedEvent(
-            version=version,
-            v=version,
-            topic=event.topic,
-            unreadable=event.state.decode("utf-8", "replace"),
-            reason=event.reason,
-        )
-    return LoggedEvent(version=version, v=version, topic=event.TOPIC, state=state_of(event))

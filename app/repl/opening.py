@@ -18,7 +18,7 @@ from app.repl.desk import Desk
 from app.repl.loop import Repl
 from app.repl.pastes import Pastes
 from app.repl.prompt import LinePrompts, Prompts, TerminalPrompts
-from app.repl.restored import about, about_key
+from app.repl.restored import about, about_home
 from app.repl.screen import RichScreen
 from app.view.console import console, is_fancy
 from app.view.transcript import show_past
@@ -71,7 +71,7 @@ async def run(
 def greet(desk: Desk, *, has_banner: bool = False) -> None:
     """Show what was said before, and below it, next to the prompt, the banner."""
     if has_banner:
-        for line in about_key(desk.factory):
+        for line in about_home(desk.factory):
             desk.say(line)
         return
     show_past(desk.console, desk.conversation)

@@ -43,7 +43,7 @@ def about(factory: AgentFactory, conversation: Conversation) -> Iterator[str]:
             gone=gone, cwd=plain(cwd)
         )
     yield from believed(settings.home, cwd)
-    yield from about_key(factory)
+    yield from about_home(factory)
     yield from _unfinished(conversation)
     if conversation.queue:
         waiting = "; ".join(one_line(text, 60) for text in conversation.queue.values())
@@ -59,8 +59,9 @@ def about(factory: AgentFactory, conversation: Conversation) -> Iterator[str]:
         )
 
 
-def about_key(factory: AgentFactory) -> Iterator[str]:
-    """Yield why the key of this home cannot be used, if so."""
+def about_home(factory: AgentFactory) -> Iterator[str]:
+    """Yield why the key of this home cannot be used, if so, and which hooks are parked."""
+    yield from map(plain, factory.notices)
     if problem := factory.conversations.seals.problem:
         yield plain(held_back.about_key(problem))
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import signal
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from domain.tool_use import Plan, ToolOutput
 from infrastructure.errors import ToolError
-from infrastructure.tools.process import KILLED, Ended, run_shell
+from infrastructure.tools.process import notes, run_shell
 from infrastructure.tools.tool import Arguments, Tool
 
 if TYPE_CHECKING:
     from infrastructure.tools.output import ToolContext
-
-_SIGNALS: Final = {number.value: number.name for number in signal.Signals}
-_SHELL_ADDS_TO_SIGNALS: Final = 128
 
 
 class BashInput(Arguments):
@@ -55,33 +51,10 @@ class Bash(Tool[BashInput]):
 
     async def _run(self, call: BashInput, context: ToolContext) -> ToolOutput:
         ended = await run_shell(call.command, seconds=call.timeout, context=context)
-        notes = _notes(ended, call.timeout)
+        said = notes(ended, call.timeout)
         output = ended.output
         if not output.strip():
             output = "(only blank output)" if output else "(no output)"
-        if notes:
-            output = "\n".join([output.removesuffix("\n"), *notes])
+        if said:
+            output = "\n".join([output.removesuffix("\n"), *said])
         return ToolOutput(output, is_error=ended.timed_out or ended.status != 0)
-
-
-def _notes(ended: Ended, seconds: float) -> list[str]:
-    notes = []
-    if ended.timed_out:
-        notes.append(f"timed out after {seconds:g} s; {KILLED}")
-    elif ended.status:
-        notes.append(_status(ended.status))
-    if ended.left_running:
-        notes.append(
-            f"[still running in the background: process group {ended.left_running}. "
-            f"To stop it: kill -- -{ended.left_running}]",
-        )
-    elif ended.left_running == 0:
-        notes.append("[a process in a session of its own is still running in the background]")
-    return notes
-
-
-def _status(status: int) -> str:
-    if status < 0:
-        return f"killed by {_SIGNALS.get(-status, f'signal {-status}')}"
-    named = _SIGNALS.get(status - _SHELL_ADDS_TO_SIGNALS)
-    return f"exit code {status} ({named})" if named else f"exit code {status}"

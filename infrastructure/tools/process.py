@@ -14,18 +14,21 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from domain.tool_use import ToolOutput
 from infrastructure.tools.output import Capture, StoppedError, ToolContext
 from infrastructure.withheld import for_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 KILLED: Final = "the command and its children were killed"
+_SIGNALS: Final = {number.value: number.name for number in signal.Signals}
+_SHELL_ADDS_TO_SIGNALS: Final = 128
 
 _NEVER_ASK: Final = {
     "EDITOR": "true",
@@ -72,7 +75,24 @@ def environment() -> dict[str, str]:
     return for_tools(os.environ) | _NEVER_ASK
 
 
-async def run_shell(command: str, *, seconds: float, context: ToolContext) -> Ended:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What a command gets besides its words: *stdin*, *variables*, and *descriptors* it keeps open.
+
+    The last are for locks: what a killed program has started still holds them.
+    """
+
+    stdin: bytes = b""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    descriptors: Sequence[int] = ()
+
+
+NOTHING: Final = Given()
+
+
+async def run_shell(
+    command: str, *, seconds: float, context: ToolContext, given: Given = NOTHING
+) -> Ended:
     """Run *command* in a shell and return when the shell has ended.
 
     Children that it leaves in the background go on running. On a timeout, and when the awaiting
@@ -84,7 +104,9 @@ async def run_shell(command: str, *, seconds: float, context: ToolContext) -> En
         OSError: The shell could not be started.
     """
     with Capture(context, is_terminal=True) as capture:
-        child = _Child(command, context.cwd, lambda data: context.on_output(capture.feed(data)))
+        child = _Child(
+            command, context.cwd, lambda data: context.on_output(capture.feed(data)), given
+        )
         try:
             timed_out = not await child.ended(within=seconds)
             if timed_out:
@@ -108,19 +130,23 @@ async def run_shell(command: str, *, seconds: float, context: ToolContext) -> En
 class _Child:
     """A shell, the groups of its session and our end of the pipe that they write to."""
 
-    def __init__(self, command: str, cwd: Path, feed: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, command: str, cwd: Path, feed: Callable[[bytes], None], given: Given
+    ) -> None:
         self._feed = feed
         self._loop = asyncio.get_running_loop()
-        self.shell = subprocess.Popen(  # noqa: S603 - running commands is what this is for
-            [shutil.which("bash") or "/bin/sh", b"-c", command.encode()],
-            cwd=cwd,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            bufsize=0,
-            start_new_session=True,
-        )
+        with _readable(given.stdin) as stdin:
+            self.shell = subprocess.Popen(  # noqa: S603 - running commands is what this is for
+                [shutil.which("bash") or "/bin/sh", b"-c", command.encode()],
+                cwd=cwd,
+                env={**environment(), **given.variables},
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                bufsize=0,
+                start_new_session=True,
+                pass_fds=given.descriptors,
+            )
         assert self.shell.stdout is not None
         self._pipe = self.shell.stdout
         os.set_blocking(self._pipe.fileno(), False)
@@ -225,6 +251,42 @@ class _Child:
     def _is_gone(self) -> bool:
         """Tell whether nobody is left in the groups we know. Asking also reaps the shell."""
         return self.shell.poll() is not None and not any(map(_is_alive, self._groups))
+
+
+@contextlib.contextmanager
+def _readable(data: bytes) -> Iterator[int | IO[bytes]]:
+    """Hand out *data* to read, in a file: nobody has to write on for one who reads slowly."""
+    if not data:
+        yield subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        yield file
+
+
+def notes(ended: Ended, seconds: float) -> list[str]:
+    """Return what is worth saying of the end of a command that had so many *seconds*, by lines."""
+    said = []
+    if ended.timed_out:
+        said.append(f"timed out after {seconds:g} s; {KILLED}")
+    elif ended.status:
+        said.append(_status(ended.status))
+    if ended.left_running:
+        said.append(
+            f"[still running in the background: process group {ended.left_running}. "
+            f"To stop it: kill -- -{ended.left_running}]",
+        )
+    elif ended.left_running == 0:
+        said.append("[a process in a session of its own is still running in the background]")
+    return said
+
+
+def _status(status: int) -> str:
+    if status < 0:
+        return f"killed by {_SIGNALS.get(-status, f'signal {-status}')}"
+    named = _SIGNALS.get(status - _SHELL_ADDS_TO_SIGNALS)
+    return f"exit code {status} ({named})" if named else f"exit code {status}"
 
 
 def _is_alive(group: int) -> bool:

@@ -331,7 +331,7 @@ def test_config_shows_each_value_and_where_it_comes_from(tmp_path):
     assert found["yes"] == {"value": False, "from": "default", "place": None}
     assert found["home"]["place"] == "LEFTFOLD_HOME"
     assert found["store"]["value"] == str(program.store)
-    assert list(found) == ["home", *VARIABLES]
+    assert list(found) == ["home", *VARIABLES, "hooks"]
     text = program.run("config").out
     assert 'thinking              "low"' in text
     assert f"user: {program.home}/settings.toml" in text
