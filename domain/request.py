@@ -7,6 +7,7 @@ first form was over the canonical JSON of the body; what was recorded in it is s
 from __future__ import annotations
 
 from hashlib import sha256
+from io import SEEK_END, BytesIO
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -14,7 +15,7 @@ import msgspec
 from domain.canonical import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from domain.messages import JsonObject
 
@@ -66,6 +67,35 @@ class BodyEnds(NamedTuple):
         """Return the request with the messages that *pieces* are together, as JSON."""
         # Joined at once: to copy a megabyte a second time would cost more than all the rest.
         return Request(b"".join([self.before, *pieces, self.after]), self.max_tokens)
+
+
+class GrowingRequest:
+    """One request after the other, each of which begins as the one before.
+
+    The bytes that they have in common are joined once. A body that is let go of grows in place into
+    the next one: `BytesIO` gives its buffer away, and copies it only if somebody still has it.
+    """
+
+    def __init__(self) -> None:
+        self._buffer = BytesIO()
+        self._before = b""
+        self._pieces = 0
+        self._common = 0
+
+    def next(self, ends: BodyEnds, pieces: Sequence[bytes | memoryview], last: bytes) -> Request:
+        """Return the request with the messages that *pieces* are together, and the *last* one.
+
+        To those of the call before, *pieces* were only added.
+        """
+        if ends.before != self._before:
+            self._buffer = BytesIO(b"".join([ends.before, *pieces]))
+            self._common = self._buffer.seek(0, SEEK_END)
+        else:
+            self._buffer.truncate(self._buffer.seek(self._common))
+            self._common += self._buffer.write(b"".join(pieces[self._pieces :]))
+        self._before, self._pieces = ends.before, len(pieces)
+        self._buffer.writelines((last, ends.after))
+        return Request(self._buffer.getvalue(), ends.max_tokens)
 
 
 def in_form(form: str, raw: bytes) -> bytes:

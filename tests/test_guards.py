@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from collections import Counter
 from datetime import UTC, datetime
 from itertools import islice
@@ -310,6 +311,27 @@ def test_a_request_looks_at_no_message_of_the_one_before(app, folder, monkeypatc
 
     assert requests.request(talk.leaf)[0] == request_of(talk, talk.leaf)
     assert sum(looked) == 2 + 302
+
+
+def test_a_request_that_is_let_go_of_grows_into_the_next_one(app, folder, contexts):
+    """It was joined anew: in a turn after 10,000 entries, that took three times all the rest."""
+    contexts.undo()  # the other way to make a context makes one of its own
+    talk = app.get(workload.fill(folder, 900))
+    requests = Requests(talk)
+    tracemalloc.start()
+    try:
+        size = len(requests.request(talk.leaf)[0].body)
+        for number in range(900, 903):
+            workload.append(talk, number)
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        requests.request(talk.leaf)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert size > 600 * KILOBYTE
+    assert peak - before < size // 4  # what was added, and room to grow
 
 
 def test_after_a_compaction_the_context_decodes_none_of_what_was_kept(app, folder, bodies):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from domain.events import Compacted
 from domain.projections.context import build_messages, live_unread, request_fields
 from domain.projections.message_builder import MessageBuilder
-from domain.request import FORM, BodyEnds, in_form
+from domain.request import FORM, BodyEnds, GrowingRequest, in_form
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +37,7 @@ class Requests:
         self._leaf: Version | None = None
         self._facts: tuple[object, ...] = ()
         self._builder = MessageBuilder(conversation)
+        self._growing = GrowingRequest()
 
     def request(self, leaf: Version | None) -> tuple[Request, str]:
         """Return the request for the path to *leaf*, as things are now, and its digest.
@@ -45,8 +46,9 @@ class Requests:
             UnknownEntryError: *leaf* is not an entry.
         """
         digest = self.digest(leaf)
-        pieces = [*self._builder.pieces, self._builder.last_message()]
-        return self._ends_now().around(pieces), digest
+        builder = self._builder
+        request = self._growing.next(self._ends_now(), builder.pieces, builder.last_message())
+        return request, digest
 
     def digest(self, leaf: Version | None) -> str:
         """Return the digest of the request for the path to *leaf*, with the facts as they are now.
@@ -69,6 +71,7 @@ class Requests:
         self._leaf = leaf
         self._facts = self._facts_now()
         self._builder = build_messages(self.conversation, live_unread(self.conversation, leaf))
+        self._growing = GrowingRequest()
         self._hash = sha256()
         self._hashed = 0
 

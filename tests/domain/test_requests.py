@@ -21,6 +21,7 @@ FORMS = pytest.mark.parametrize("form", [FORM, CANONICAL_FORM])
 def test_every_request_is_that_of_the_whole_path_with_its_digest(stream, data):
     talk = Conversation.blank(b.ID, b.NOW)
     requests, old = Requests(talk), Requests(talk, CANONICAL_FORM)
+    held = []
 
     for event in stream:
         talk.fold(event)
@@ -29,7 +30,24 @@ def test_every_request_is_that_of_the_whole_path_with_its_digest(stream, data):
 
         assert requests.request(leaf) == (whole, whole.digest())
         if data.draw(st.booleans()):
+            held.append((requests.request(leaf)[0], whole))
+        if data.draw(st.booleans()):
             assert old.digest(leaf) == whole.digest(CANONICAL_FORM)
+
+    assert all(request == whole for request, whole in held)  # none grew into a later one
+
+
+def test_a_request_that_somebody_has_stays_as_it_is_when_the_next_one_is_made():
+    talk = b.conversation(b.user("one"))
+    requests = Requests(talk)
+    first = requests.request(talk.leaf)[0]
+    talk.fold(b.assistant("two", version=2))
+    talk.fold(b.user("three", version=3))
+
+    second = requests.request(talk.leaf)[0]
+
+    assert first == request_of(talk, 1)
+    assert second == request_of(talk, 3)
 
 
 def test_a_branch_that_is_left_leaves_nothing_behind():
