@@ -311,6 +311,37 @@ class Recovered(Output, frozen=True):
     fates: tuple[Fate, ...]
 
 
+class Exported(Output, frozen=True):
+    """A conversation in the form of other programs: in a file, or in the *content* here."""
+
+    id: UUID
+    format: str
+    path: str | None
+    content: str | None
+
+
+class Imported(Output, frozen=True):
+    """What was taken over of a file that another program wrote."""
+
+    id: UUID
+    source: str
+    format: str
+    new: bool
+    added: int
+    known: int
+    messages: int
+    notes: int
+    damaged: int
+    unfinished: bool
+
+
+class NotImported(Output, frozen=True):
+    """A file that was not taken over: it costs the others nothing."""
+
+    source: str
+    error: Problem
+
+
 # -- writing -------------------------------------------------------------------------------------
 
 

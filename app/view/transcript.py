@@ -144,10 +144,19 @@ def _item_lines(item: Item) -> Iterator[Line]:
             yield Line(_("▽ summary of what came before"), "cyan")
             yield Line(item.text, _MARKDOWN)
         case "note":
-            yield Line(f"✎ {plain(str(item.data.get('kind', 'note')))}", "cyan")
-            yield Line(plain(item.text), is_whole=True)
+            yield from _note(item)
         case _:
             yield Line(f"· {plain(item.text)}", "dim")
+
+
+def _note(item: Item) -> Iterator[Line]:
+    kind = plain(str(item.data.get("kind", "note")))
+    if item.data.get("visible") is False and "/" in kind:
+        # A line of an imported history, kept as it stood: `leftfold log` shows it.
+        yield Line(f"· {kind}", "dim")
+        return
+    yield Line(f"✎ {kind}", "cyan")
+    yield Line(plain(item.text), is_whole=True)
 
 
 def attached_path(text: str) -> str | None:

@@ -86,6 +86,7 @@ events = ["TurnEnded"]
 command = "true"
 """
 
+PI = Path(__file__).parents[1] / "golden" / "histories" / "pi3.jsonl"
 COMMAND_LINES = [
     ["list"], ["list", "--all", "--archived"], ["list", "--search", "hello"], ["show", "{id}"],
     ["show", "{id}@5"], ["log", "{id}"], ["log", "{id}", "--since", "4"], ["tree", "{id}"],
@@ -97,6 +98,8 @@ COMMAND_LINES = [
     ["trash", "purge", "{id}", "--yes"],
     ["search", "ls"], ["query", "SELECT * FROM tool_calls"], ["query", "--tables"],
     ["log", "--all"], ["hooks"], ["hooks", "run", "one"],
+    ["export", "{id}", "--as", "pi"], ["export", "{id}", "--as", "markdown"],
+    ["import", "{pi}"],
 ]  # fmt: skip
 
 
@@ -140,7 +143,7 @@ def test_every_command_prints_what_its_schema_says(store, arguments, damage, pro
         damage(store, conversation_id)
     if arguments[0] == "trash":
         run("delete", conversation_id, "--yes")
-    done = run(*(part.format(id=conversation_id) for part in arguments), "--json")
+    done = run(*(part.format(id=conversation_id, pi=PI) for part in arguments), "--json")
 
     lines = check(arguments[0], done.out)
     assert done.code == (1 if arguments[0] == "verify" and damage else 0)

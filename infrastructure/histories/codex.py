@@ -1,0 +1,214 @@
+"""Rollouts of Codex: items of the Responses API, in lines with a time, a type and a payload.
+
+An answer is what the model says up to the next thing that somebody else does.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from domain import events
+from domain.foreign import Told, told_message, told_note
+from infrastructure.histories.source import (
+    EPOCH,
+    Line,
+    Origin,
+    Source,
+    arguments_of,
+    damage,
+    image_block,
+    number_of,
+    objects,
+    text_block,
+    text_of,
+    time_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from domain.messages import JsonObject
+
+NAME = "codex"
+_HEAD = 5
+_DATA_URL = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
+_REPEATED = ("user_message", "agent_message", "agent_reasoning", "agent_reasoning_raw_content")
+"""Kinds of ``event_msg`` that say what an item says as well."""
+
+
+def origin(source: Source) -> Origin | None:
+    """Return of what session *source* is: its first line says so."""
+    for line in source.lines(_HEAD):
+        match line.value:
+            case {"type": "session_meta", "payload": {"id": str(session)} as meta}:
+                started = meta.get("timestamp") or (line.value or {}).get("timestamp")
+                return Origin(
+                    session,
+                    time_of(started, EPOCH),
+                    text_of(meta.get("cwd")) or None,
+                    text_of(meta.get("cli_version")),
+                    text_of(meta.get("forked_from_id")) or None,
+                )
+    return None
+
+
+def told(source: Source, origin: Origin) -> Iterator[Told]:
+    """Yield the messages of the rollout; items of other kinds are notes."""
+    return _Rollout(source, origin).told()
+
+
+class _Rollout:
+    """One reading of a rollout, with the answer that is not whole yet."""
+
+    def __init__(self, source: Source, origin: Origin) -> None:
+        self._source = source
+        self._time = origin.started
+        self._model: str | None = None
+        self._key = ""
+        self._said: list[JsonObject] = []
+        self._said_at = origin.started
+        self._usage: JsonObject | None = None
+        self._notes: list[Told] = []
+
+    def told(self) -> Iterator[Told]:
+        for line in self._source.lines():
+            payload = (line.value or {}).get("payload")
+            if line.value is None:
+                yield from self._whole_answer()
+                yield damage(line, self._time)
+            elif isinstance(payload, dict):
+                self._time = time_of(line.value.get("timestamp"), self._time)
+                yield from self._line(line, line.value.get("type"), payload)
+            else:
+                yield from self._whole_answer()
+                yield told_note(line.key, self._time, f"{NAME}/{line.value.get('type')}", line.text)
+        yield from self._whole_answer()
+
+    def _line(self, line: Line, kind: object, payload: JsonObject) -> Iterator[Told]:
+        match kind, payload:
+            case "response_item", _:
+                yield from self._item(line, payload)
+            case "turn_context", {"model": str(model)}:
+                self._model = model
+            case "event_msg", {"type": "token_count", "info": dict(info)} if self._said:
+                self._usage = _usage(info.get("last_token_usage")) or self._usage
+            case "event_msg", {"type": "turn_aborted"}:
+                yield from self._whole_answer()
+                ended = events.TurnEnded(timestamp=self._time, outcome="interrupted")
+                yield Told(line.key, ended)
+            case "event_msg", {"type": str(said)} if said in (*_REPEATED, "token_count"):
+                pass
+            case "compacted", {"message": str(summary)} if summary.strip():
+                yield from self._whole_answer()
+                event = events.Compacted(
+                    timestamp=self._time, parent=None, summary=summary, first_kept=None,
+                    reason="imported",
+                )  # fmt: skip
+                yield Told(line.key, event)
+            case _:
+                # Between the items of one answer it would part them.
+                note = told_note(line.key, self._time, f"{NAME}/{kind}", line.text)
+                self._notes.append(note)
+                if not self._said:
+                    yield from self._whole_answer()
+
+    def _item(self, line: Line, item: JsonObject) -> Iterator[Told]:
+        said = _said(item)
+        if said is not None:
+            if not self._said:
+                self._key, self._said_at = line.key, self._time
+            self._said += said
+            if item.get("encrypted_content"):
+                self._notes.append(
+                    told_note(f"{line.key} as it is", self._time, f"{NAME}/reasoning", line.text)
+                )
+            return
+        yield from self._whole_answer()
+        match item:
+            case {"type": "message", "role": "user", "content": content}:
+                yield told_message(line.key, self._time, "user", _blocks(content))
+            case {"type": str(kind), "call_id": str(call)} if kind.endswith("_output"):
+                result: JsonObject = {
+                    "type": "tool_result", "tool_use_id": call, "content": _output(item),
+                }  # fmt: skip
+                yield told_message(line.key, self._time, "user", [result])
+            case _:
+                what = item.get("role") or item.get("type")
+                yield told_note(line.key, self._time, f"{NAME}/{what}", line.text)
+
+    def _whole_answer(self) -> Iterator[Told]:
+        """Yield the answer, now that it is whole, and what stood between its items."""
+        said, self._said = self._said, []
+        if said:
+            stop = "tool_use" if said[-1]["type"] == "tool_use" else "end_turn"
+            yield told_message(
+                self._key, self._said_at, "assistant", said,
+                model=self._model, stop_reason=stop, usage=self._usage,
+            )  # fmt: skip
+            self._usage = None
+        notes, self._notes = self._notes, []
+        yield from notes
+
+
+def _said(item: JsonObject) -> list[JsonObject] | None:
+    """Return what the model says in *item*; None if it is not the model's."""
+    match item:
+        case {"type": "message", "role": "assistant", "content": content}:
+            return _blocks(content)
+        case {"type": "reasoning"}:
+            texts = [text_of(part.get("text")) for part in objects(item.get("summary"))]
+            text = "\n\n".join(filter(None, texts))
+            return [{"type": "thinking", "thinking": text, "signature": ""}] if text else []
+        case {"type": "function_call", "call_id": str(call), "name": str(name)}:
+            return [_call(call, name, arguments_of(item.get("arguments")))]
+        case {"type": "custom_tool_call", "call_id": str(call), "name": str(name)}:
+            return [_call(call, name, {"input": item.get("input")})]
+        case {"type": "local_shell_call", "call_id": str(call), "action": dict(action)}:
+            return [_call(call, "local_shell", action)]
+        case _:
+            return None
+
+
+def _call(call: str, name: str, arguments: JsonObject) -> JsonObject:
+    return {"type": "tool_use", "id": call, "name": name, "input": arguments}
+
+
+def _blocks(content: object) -> list[JsonObject]:
+    blocks = []
+    for raw in objects(content):
+        match raw:
+            case {"type": "input_text" | "output_text" | "text", "text": str(text)}:
+                blocks.append(text_block(text))
+            case {"type": "input_image", "image_url": str(url)} if found := _DATA_URL.match(url):
+                blocks.append(image_block(found[2], found[1]))
+            case _:
+                blocks.append(text_block(msgspec.json.encode(raw).decode()))
+    return blocks
+
+
+def _output(item: JsonObject) -> str | list[JsonObject]:
+    match item.get("output"):
+        case str(text):
+            return text
+        case list(parts):
+            return _blocks(parts)
+        case {"content": str(text)}:
+            return text
+        case other:
+            return msgspec.json.encode(other).decode()
+
+
+def _usage(counts: object) -> JsonObject | None:
+    """Return token counts as ours are: what was cached is not in the input."""
+    if not isinstance(counts, dict):
+        return None
+    cached = number_of(counts.get("cached_input_tokens"))
+    return {
+        "input_tokens": max(number_of(counts.get("input_tokens")) - cached, 0),
+        "output_tokens": number_of(counts.get("output_tokens")),
+        "cache_read_input_tokens": cached,
+        "cache_creation_input_tokens": 0,
+    }

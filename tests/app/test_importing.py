@@ -1,0 +1,390 @@
+"""Import: what is kept of each format, that it can be gone on with, and that nothing comes twice."""
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app import importing
+from app.application import Conversations
+from app.importing import ForeignFileError, import_file
+from domain import events
+from domain.projections.context import context
+from domain.projections.outline import outline
+from infrastructure.histories.source import DAMAGE
+from tests.api_rules import violations
+from tests.app.in_process import run
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "histories"
+FORMATS = {
+    "messages.jsonl": "messages",
+    "pi1.jsonl": "pi",
+    "pi3.jsonl": "pi",
+    "claude_code.jsonl": "claude-code",
+    "codex.jsonl": "codex",
+}
+
+
+@pytest.fixture
+def conversations(home):
+    with opened(home) as conversations:
+        yield conversations
+
+
+def opened(home):
+    return Conversations({"LEFTFOLD_STORE": str(home / "conversations")})
+
+
+def taken(conversations, path, format_name=None, tell=lambda done, total: None):
+    return import_file(conversations, path, format_name=format_name, cwd="/here", tell=tell)
+
+
+def said(conversations, done):
+    """Return what the log says, but for what an import adds about its own end."""
+    aside = (events.Started, events.ToolStarted, events.LeafMoved)
+    found = list(conversations.events_of(done.id))
+    return [event for event in found if not isinstance(event, aside)]
+
+
+def word(block):
+    return block.get("text") or block.get("name") or block.get("content") or block["type"]
+
+
+def told(conversations, done):
+    """Return the path to the leaf: who, and what in a word."""
+    conversation = conversations.get(done.id)
+    lines = []
+    for entry in conversation.path(conversation.leaf):
+        if isinstance(entry, events.MessageAppended):
+            words = [word(block) for block in entry.content.blocks]
+            lines.append((entry.content.role, *words))
+        elif not isinstance(entry, events.NoteAppended) or entry.visible:
+            lines.append((entry.TOPIC, getattr(entry, "summary", None) or entry.content))
+    return lines
+
+
+# -- what is kept ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "format_name"), FORMATS.items())
+def test_each_format_is_recognised_and_what_it_tells_is_a_request_that_the_api_takes(
+    conversations, name, format_name
+):
+    done = taken(conversations, GOLDEN / name)
+
+    assert (done.format, done.new, done.damaged, done.unfinished) == (format_name, True, 0, False)
+    conversation = conversations.get(done.id)
+    for version in [None, *conversation.entries]:
+        assert violations(context(conversation, version)) == []
+    started = next(conversations.events_of(done.id))
+    assert started.program == format_name
+    assert started.metadata["imported"]["file"] == str(GOLDEN / name)
+    assert run("verify", str(done.id)).code == 0
+
+
+def test_the_lesson_s_own_file_is_gone_on_with(tmp_path, home, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "session.jsonl").write_bytes((GOLDEN / "messages.jsonl").read_bytes())
+
+    imported = run("import", "session.jsonl")
+    answer = run("--offline", "-c", "-p", "刚才我让你做什么了")
+
+    assert imported.code == answer.code == 0
+    assert "列出当前目录的文件" in answer.out.decode()
+
+
+def test_pi_keeps_its_tree_its_names_and_its_summaries(conversations):
+    done = taken(conversations, GOLDEN / "pi3.jsonl")
+
+    conversation = conversations.get(done.id)
+    assert (conversation.name, conversation.cwd) == ("shop", "/nowhere/shop")
+    assert (conversation.model, conversation.thinking_level) == ("claude-sonnet-4-5", "low")
+    [(labelled, label)] = conversation.labels.items()
+    assert (label, conversation.entry(labelled).content.text) == ("here", "It prints 1.")
+    # The last line hangs, past what says nothing here, from the first branch.
+    assert told(conversations, done) == [
+        ("user", "look at a.py"),
+        ("assistant", "thinking", "read"),
+        ("user", [{"type": "text", "text": "print(1)"}]),
+        ("assistant", "It prints 1."),
+        ("BranchSummarized", "On the other branch an image was seen."),
+        ("user", "and now?"),
+    ]
+    other = next(e for e in conversation.entries.values() if isinstance(e, events.Compacted))
+    kept = conversation.entry(other.first_kept).content
+    assert [block["type"] for block in kept.blocks] == ["text", "image"]
+    cut = conversation.entry(other.parent)
+    assert (cut.model, cut.stop_reason) == ("gpt-5", "interrupted")
+    notes = [e for e in conversation.entries.values() if isinstance(e, events.NoteAppended)]
+    assert [(note.kind, note.visible) for note in notes] == [
+        ("shell", True), ("shell", False), ("pi/custom", False), ("ext", True),
+        ("pi/context_edit", False),
+    ]  # fmt: skip
+
+
+def test_claude_code_s_lines_of_one_answer_are_one_answer_with_the_last_usage(conversations):
+    done = taken(conversations, GOLDEN / "claude_code.jsonl")
+
+    conversation = conversations.get(done.id)
+    answer = next(
+        entry for entry in conversation.entries.values()
+        if isinstance(entry, events.MessageAppended) and entry.response_id == "msg_1"
+    )  # fmt: skip
+    kinds = [block["type"] for block in answer.content.blocks]
+    assert kinds == ["thinking", "text", "tool_use", "tool_use"]
+    assert (answer.usage["output_tokens"], answer.stop_reason) == (40, "tool_use")
+    compacted = next(e for e in conversation.entries.values() if isinstance(e, events.Compacted))
+    assert told(conversations, done)[:6] == [
+        ("user", "what is in a and b?"),
+        ("assistant", "thinking", "I look at both.", "Read", "Read"),
+        ("user", "in a"),
+        ("user", "no such file"),
+        ("user", "be quick"),
+        ("assistant", "a has text, b is not there."),
+    ]
+    assert told(conversations, done)[6:] == [
+        ("Compacted", "They asked for a and b."),
+        ("user", "see this", "image"),
+        ("assistant", "Bash"),
+    ]
+    assert compacted.tokens_before == 5000
+    assert conversation.name == "Two files"
+    inner = [row for row in outline(conversation) if "inner" in row.text]
+    assert len(inner) == 2, "a tree of its own, beside the path"
+
+
+def test_codex_s_items_become_answers_with_their_calls(conversations):
+    done = taken(conversations, GOLDEN / "codex.jsonl")
+
+    conversation = conversations.get(done.id)
+    assert told(conversations, done) == [
+        ("user", "run the tests"),
+        ("assistant", "thinking", "shell", "shell"),
+        ("user", '{"output":"1 failed","metadata":{"exit_code":1}}'),
+        ("user", "invalid arguments"),
+        ("assistant", "One test fails.", "apply_patch"),
+        ("Compacted", "The tests were run; one failed."),
+        ("user", "go on", "image"),
+    ]
+    first = next(
+        e for e in conversation.entries.values()
+        if isinstance(e, events.MessageAppended) and e.model
+    )  # fmt: skip
+    assert first.model == "gpt-5.2-codex"
+    assert (first.usage["input_tokens"], first.usage["cache_read_input_tokens"]) == (40, 60)
+    assert [block["input"] for block in first.content.tool_uses] == [
+        {"command": ["bash", "-lc", "pytest"]}, {"arguments": "{not json"},
+    ]  # fmt: skip
+
+
+def test_a_call_without_a_result_may_have_run(conversations):
+    done = taken(conversations, GOLDEN / "claude_code.jsonl")
+
+    conversation = conversations.get(done.id)
+    [call] = conversation.open_calls()
+    assert conversation.was_started(call)
+    assert not conversation.has_own_calls(), "and it is not run unasked"
+
+
+def test_what_is_found_at_once(tmp_path, home):
+    done = run("import", str(GOLDEN / "pi3.jsonl"), "--json").objects[0]
+
+    [row] = run("list", "--all", "--json").objects
+    hits = run("search", "--all", "It prints 1", "--json").objects
+
+    assert (row["id"], row["name"]) == (done["id"], "shop")
+    assert [hit["id"] for hit in hits] == [done["id"]]
+
+
+# -- once ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_file_that_grows_is_gone_on_with_wherever_the_last_import_stopped(tmp_path_factory, name):
+    whole = (GOLDEN / name).read_bytes()
+    lines = whole.splitlines(keepends=True)
+
+    @given(cuts=st.sets(st.integers(0, len(whole)), min_size=1, max_size=4))
+    def property_(cuts):
+        folder = tmp_path_factory.mktemp("grows")
+        path = folder / name
+        with opened(folder) as grown, opened(folder / "other") as at_once:
+            for cut in [*sorted(cuts), len(whole)]:
+                path.write_bytes(whole[:cut])
+                try:
+                    done = taken(grown, path, FORMATS[name])
+                except ForeignFileError:
+                    assert cut < len(b"".join(lines[:4])), "nothing told yet of what it is"
+            path.write_bytes(whole)
+            expected = said(at_once, taken(at_once, path, FORMATS[name]))
+            found = said(grown, done)
+            again = taken(grown, path, FORMATS[name])
+            assert again.added == 0
+        # An answer that was half written is there as it was, too; all that is new comes after.
+        bodies = [body(event) for event in found]
+        assert [each for each in map(body, expected) if each not in bodies] == []
+        if name not in ("claude_code.jsonl", "codex.jsonl"):
+            assert bodies == [body(event) for event in expected]
+
+    property_()
+
+
+def body(event):
+    """Return what an event says, without its place and the time of its import."""
+    places = {"originator_id", "originator_version", "timestamp", "from", "first_kept", "target"}
+    found = msgspec.json.decode(msgspec.json.encode(event))
+    return (event.TOPIC, {key: found[key] for key in found.keys() - places - {"parent"}})
+
+
+def test_two_programs_that_import_at_once_record_everything_once(conversations, home, monkeypatch):
+    monkeypatch.setattr(importing, "_MOST_EVENTS", 3)
+    raced = []
+
+    def race(done, total):
+        if not raced:
+            raced.append(True)
+            with opened(home) as other:
+                taken(other, GOLDEN / "pi3.jsonl")
+
+    done = taken(conversations, GOLDEN / "pi3.jsonl", tell=race)
+
+    with opened(home / "alone") as alone:
+        expected = said(alone, taken(alone, GOLDEN / "pi3.jsonl"))
+        assert [*map(body, said(conversations, done))] == [*map(body, expected)]
+
+
+def test_an_import_that_was_killed_goes_on(conversations, home, monkeypatch):
+    monkeypatch.setattr(importing, "_MOST_EVENTS", 1)
+    for stop in range(2, 8):
+        with suppress(KeyboardInterrupt):
+            taken(conversations, GOLDEN / "pi3.jsonl", tell=_killed_at(stop))
+    done = taken(conversations, GOLDEN / "pi3.jsonl")
+
+    with opened(home / "alone") as alone:
+        expected = said(alone, taken(alone, GOLDEN / "pi3.jsonl"))
+        assert [*map(body, said(conversations, done))] == [*map(body, expected)]
+
+
+def _killed_at(stop):
+    calls = []
+
+    def tell(done, total):
+        calls.append(done)
+        if len(calls) == stop:
+            raise KeyboardInterrupt
+
+    return tell
+
+
+def test_a_person_who_went_on_stays_where_they_are(conversations, tmp_path):
+    lines = (GOLDEN / "pi3.jsonl").read_bytes().splitlines(keepends=True)
+    path = tmp_path / "pi.jsonl"
+    path.write_bytes(b"".join(lines[:6]))
+    done = taken(conversations, path)
+    mine = conversations.open(done.id)
+    mine.record(lambda conversation: conversation.append_prompt("my own question"))
+    leaf = mine.conversation.leaf
+
+    path.write_bytes(b"".join(lines))
+    again = taken(conversations, path)
+
+    conversation = conversations.get(done.id)
+    assert (again.id, again.new, conversation.leaf) == (done.id, False, leaf)
+    assert "branch B" in [row.text for row in outline(conversation)]
+
+
+# -- bad input -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(data=st.data())
+def test_damage_costs_only_itself(tmp_path_factory, name, data):
+    lines = (GOLDEN / name).read_bytes().splitlines(keepends=True)
+    hurt = data.draw(st.integers(1, len(lines) - 1))
+    what = data.draw(
+        st.sampled_from([b"{broken\n", b"\xff\xfe\n", b"[]\n", b'"x"\n', b"\0\0\n", b"\n"])
+    )
+    folder = tmp_path_factory.mktemp("damaged")
+    path = folder / name
+    path.write_bytes(b"".join([*lines[:hurt], what, *lines[hurt:]]))
+
+    with opened(folder) as conversations:
+        done = taken(conversations, path, FORMATS[name])
+        found = said(conversations, done)
+        conversation = conversations.get(done.id)
+        assert violations(context(conversation, conversation.leaf)) == []
+    notes = [event for event in found if getattr(event, "kind", "") == DAMAGE]
+    assert len(notes) == done.damaged == (what.strip(b"\0\n") != b"")
+    assert done.messages == sum(isinstance(event, events.MessageAppended) for event in found)
+
+
+@given(value=st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["type", "id", "message", "role", "content", "payload", "uuid", "parentId",
+                         "parentUuid", "sessionId", "text", "usage", "summary", "timestamp"]), inner, max_size=5),
+    max_leaves=12,
+), place=st.integers(1, 12), name=st.sampled_from(sorted(FORMATS)))  # fmt: skip
+def test_no_line_stops_an_import(tmp_path_factory, value, place, name):
+    lines = (GOLDEN / name).read_bytes().splitlines(keepends=True)
+    known = [json.loads(line) for line in lines]
+    template = known[place % len(known)]
+    if isinstance(value, dict):
+        value = template | value
+    folder = tmp_path_factory.mktemp("any")
+    path = folder / name
+    inserted = json.dumps(value).encode() + b"\n"
+    path.write_bytes(
+        b"".join([*lines[: place % len(lines)], inserted, *lines[place % len(lines) :]])
+    )
+
+    with opened(folder) as conversations:
+        try:
+            done = taken(conversations, path)
+        except ForeignFileError:
+            return
+        conversation = conversations.get(done.id)
+        assert violations(context(conversation, conversation.leaf)) == []
+
+
+def test_a_last_line_that_is_being_written_is_left_for_the_next_time(conversations, tmp_path):
+    whole = (GOLDEN / "pi3.jsonl").read_bytes()
+    path = tmp_path / "pi.jsonl"
+    path.write_bytes(whole[:-20])
+
+    first = taken(conversations, path)
+    path.write_bytes(whole)
+    second = taken(conversations, path)
+
+    assert (first.unfinished, first.damaged) == (True, 0)
+    assert (second.unfinished, second.messages) == (False, 1)
+
+
+def test_what_is_no_history_is_named_and_costs_the_others_nothing(tmp_path, home):
+    (tmp_path / "notes.jsonl").write_text('{"some": "thing"}\n')
+    (tmp_path / "empty.jsonl").touch()
+    (tmp_path / "pi.jsonl").write_bytes((GOLDEN / "pi3.jsonl").read_bytes())
+    os.mkfifo(tmp_path / "pipe.jsonl")
+
+    ended = run("import", str(tmp_path), "--json")
+
+    assert ended.code == 1
+    rows = {Path(row["source"]).name: row for row in ended.objects}
+    assert rows["pi.jsonl"]["messages"] == 9
+    assert "error" in rows["notes.jsonl"]
+    assert "error" in rows["empty.jsonl"]
+    assert "pipe.jsonl" not in rows
+    assert "notes.jsonl is not a known history" in ended.err
+
+
+def test_a_file_that_is_not_there_is_an_error_of_one_line(home):
+    ended = run("import", "/nowhere/session.jsonl")
+
+    assert ended.code == 1
+    [line] = ended.err.splitlines()
+    assert "/nowhere/session.jsonl" in line
