@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from infrastructure.jsonl.store import Store
 
-_PAGE = 500
+_PAGE = 2_000
 
 HEAD = 16
 """How many events are read from the beginning of a log: up to the first prompt, in practice."""
@@ -128,6 +128,14 @@ class Conversations(Application[UUID]):
         """Yield the events *since*…*until* of one conversation, in order."""
         found: Any = self.events.get(conversation_id, gt=since - 1, lte=until, limit=limit)
         return iter(found)
+
+    def pages_of(self, conversation_id: UUID, *, since: Version = 1) -> Iterator[list[Event]]:
+        """Yield the events from *since* on in pieces: not all of them are there at once."""
+        last = self.last_event_of(conversation_id)
+        end = last.originator_version if last else 0
+        for first in range(since, end + 1, _PAGE):
+            until = min(first + _PAGE - 1, end)
+            yield list(self.events_of(conversation_id, since=first, until=until))
 
     def last_event_of(self, conversation_id: UUID) -> Event | None:
         """Return the newest event of one conversation."""

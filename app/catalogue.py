@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, TypedDict
+from os.path import realpath
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,35 +13,32 @@ from app.errors import UnreadableConversationError
 from app.explanations import kind_of
 from app.i18n import _
 from app.outputs import Finding, Problem, Unreadable, write
+from app.progress import Progress
+from app.rows import priced, read
 from app.view.plain import complain
-from domain.projections.catalogue import row as row_of
 from domain.text import valid
 from infrastructure.errors import ReadModelError, StoreError
 from infrastructure.jsonl import disk
+from infrastructure.read_models.kept import NO_STATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from uuid import UUID
 
     from app.application import Conversations
     from domain.projections.catalogue import Row
+    from infrastructure.jsonl.log_reader import State
     from infrastructure.jsonl.store import Store
-    from infrastructure.read_models.catalogue import Catalogue, Changes, Kept
+    from infrastructure.read_models.catalogue import Catalogue, Changes
+    from infrastructure.read_models.kept import Kept
 
 FEW = 32
-"""So many logs are read sooner than the catalogue is opened, or what they say is kept in it."""
-
-
-class Selection(TypedDict):
-    """Which conversations: what the options of `list` and `stats` say."""
-
-    everywhere: bool
-    archived: bool
-    search: str | None
+LITTLE = 8 * 1024 * 1024
+"""So many logs, and so many bytes in them, are read sooner than the catalogue is opened."""
 
 
 class Listing:
-    """The rows of the directory *cwd*, or of all, as their logs are now.
+    """The rows of the *directory*, a real path, or of all, as their logs are now.
 
     What the catalogue says is not read from the logs. What was read can be kept in it. Where it
     cannot be used every log is read.
@@ -49,47 +48,66 @@ class Listing:
         unreadable: Those of which nothing can be read, which have no row.
     """
 
-    def __init__(self, conversations: Conversations, cwd: str | None = None) -> None:
+    def __init__(self, conversations: Conversations, directory: str | None = None) -> None:
         self._conversations = conversations
         self._kept: dict[UUID, Kept] = {}
         self._new: set[UUID] = set()
         self._changes: Changes | None = None
         self.unreadable: list[Unreadable] = []
         self._catalogue = _catalogue_of(conversations)
-        rows = self._known(cwd) if self._catalogue else None
-        if rows is None:
+        if not self._catalogue or not self._is_known(directory):
             self._catalogue = None
-            rows = list(self._read(conversations.ids()))
-        here = [row for row in rows if cwd is None or row.cwd in (cwd, None)]
+            self._read(dict.fromkeys(conversations.ids(), NO_STATE), {})
+        kept = self._kept.values()
+        here = [one.row for one in kept if directory is None or one.directory in (directory, None)]
         self.rows = sorted(here, key=lambda row: (row.updated, row.id), reverse=True)
         if len(self._new) > FEW:
             self.keep()
 
-    def _known(self, cwd: str | None) -> list[Row] | None:
-        """Return the rows by the catalogue; None if it cannot be used."""
-        from infrastructure.read_models.catalogue import Kept  # noqa: PLC0415 - SQLite
-
+    def _is_known(self, directory: str | None) -> bool:
+        """Make the rows by the catalogue; return whether it can be used."""
         assert self._catalogue is not None
         try:
-            self._changes = changes = self._catalogue.compared(cwd)
+            self._changes = changes = self._catalogue.compared(directory)
         except ReadModelError as error:
             _say_unusable(error)
-            return None
+            return False
         self._kept = {kept.row.id: kept for kept in changes.rows}
-        for row in self._read(changes.unread):
-            self._kept[row.id] = Kept(row, changes.unread[row.id])
-            self._new.add(row.id)
-        return [kept.row for kept in self._kept.values()]
+        self._read(changes.unread, changes.earlier)
+        return True
 
-    def _read(self, ids: Iterable[UUID]) -> Iterable[Row]:
-        for conversation_id in ids:
-            try:
-                events = self._conversations.summary_events(conversation_id)
-                if not events:
-                    raise UnreadableConversationError(id=conversation_id)
-                yield row_of(events)
-            except (StoreError, UnreadableConversationError) as error:
-                self.unreadable.append(refused(conversation_id, error))
+    def _read(self, unread: Mapping[UUID, State], earlier: Mapping[UUID, Kept]) -> None:
+        """Read the logs that are *unread*, those with *earlier* rows from there on."""
+        total, done = sum(size for _inode, size, _changed in unread.values()), 0
+        with Progress(_("reading the conversations")) as progress:
+            for number, (id_, state) in enumerate(unread.items()):
+                try:
+                    earlier_row = earlier.get(id_)
+                    self._kept[id_] = read(
+                        self._conversations, id_, state=state, earlier=earlier_row
+                    )
+                    self._new.add(id_)
+                except (StoreError, UnreadableConversationError) as error:
+                    self._kept.pop(id_, None)
+                    self.unreadable.append(refused(id_, error))
+                done += state[1]
+                progress.tell(*((done, total) if total else (number, len(unread))))
+
+    def price(self) -> None:
+        """Find out what was spent for `cost`; the prices take a quarter of a second to load."""
+        due = [one for one in self._kept.values() if one.row.tokens and one.priced < one.row.events]
+        with Progress(_("adding up what was spent")) as progress:
+            for number, kept in enumerate(due):
+                with suppress(StoreError):
+                    self._kept[kept.row.id] = priced(self._conversations, kept)
+                    self._new.add(kept.row.id)
+                progress.tell(number, len(due))
+        if len(due) > FEW:
+            self.keep()
+
+    def cost(self, conversation_id: UUID) -> float | None:
+        """Return what was spent in US dollars, as far as it was found out; None if unknown."""
+        return self._kept[conversation_id].cost
 
     def findings(self, conversation_id: UUID) -> tuple[Finding, ...] | None:
         """Return what was found wrong with a log when it was looked through; None if it was not."""
@@ -124,8 +142,12 @@ class Listing:
 def _catalogue_of(conversations: Conversations) -> Catalogue | None:
     """Return the catalogue; None where it would take longer, or is not to be kept."""
     store = plain_store(conversations)
-    if store is None or sum(1 for _entry in islice(disk.files(store.path), FEW + 1)) <= FEW:
+    if store is None:
         return None
+    first = list(islice(disk.files(store.path), FEW + 1))
+    with suppress(FileNotFoundError):
+        if len(first) <= FEW and sum(entry.stat().st_size for entry in first) <= LITTLE:
+            return None
     from infrastructure.read_models.catalogue import Catalogue  # noqa: PLC0415 - SQLite
 
     return Catalogue(store)
@@ -145,28 +167,11 @@ def _say_unusable(error: ReadModelError) -> None:
     complain(text.format(why=error))
 
 
-def select(
-    conversations: Conversations, cwd: str, *, everywhere: bool, archived: bool, search: str | None
-) -> Listing:
-    """Return a listing of the conversations of the directory *cwd*, or of all.
-
-    One that cannot be read hides none of the others, and is there whatever is looked for: nobody
-    knows of which directory it is, nor what it says.
-    """
-    listing = Listing(conversations, None if everywhere else valid(cwd))
-    if not archived:
-        listing.rows = [row for row in listing.rows if not row.archived]
-    if search is not None:
-        wanted = search.casefold()
-        listing.rows = [row for row in listing.rows if wanted in row.title.casefold()]
-    return listing
-
-
 def rows(conversations: Conversations, *, cwd: str | None = None) -> list[Row]:
     """Return the rows to go on with, the last used first; of the directory *cwd*, or of all."""
-    listing = Listing(conversations, None if cwd is None else valid(cwd))
+    listing = Listing(conversations, None if cwd is None else valid(realpath(cwd)))
     say_unreadable(listing.unreadable)
-    return [row for row in listing.rows if cwd is None or row.cwd == valid(cwd)]
+    return [row for row in listing.rows if cwd is None or row.cwd is not None]
 
 
 def refused(conversation_id: UUID, error: Exception) -> Unreadable:

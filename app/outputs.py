@@ -91,12 +91,17 @@ class Listed(Output, frozen=True):
     id: UUID
     version: Version
     events: int
+    messages: int
     created: datetime
     updated: datetime
     cwd: str | None
     title: str
     name: str | None
     model: str | None
+    tokens: dict[str, int]
+    cost: float | None
+    source_id: UUID | None
+    labels: tuple[str, ...]
     archived: bool
     damage: Damage | msgspec.UnsetType = msgspec.UNSET
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from app.catalogue import plain_store, refused, say_unreadable
 from app.errors import UsageError
 from app.i18n import _
-from app.read_models import Progress, current, pages
+from app.progress import Progress
+from app.read_models import current
 from app.view.plain import complain
 from domain.projections.usage import TOKEN_KINDS
 from infrastructure.errors import QuestionError, ReadModelError, StoreError
@@ -58,7 +59,7 @@ def _read_all(conversations: Conversations, connection: sqlite3.Connection) -> N
             row = (number, str(conversation_id))
             connection.execute("INSERT INTO logs VALUES (?, ?, 0, NULL, 0, 0, 0)", row)
             try:
-                for page in pages(conversations, conversation_id):
+                for page in conversations.pages_of(conversation_id):
                     ActivityTables.add(connection, number, page)
             except StoreError as error:
                 say_unreadable([refused(conversation_id, error)])

@@ -8,14 +8,12 @@ into paths (case H8).
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from app.errors import AmbiguousIdError, NoSuchConversationError, UsageError
 from app.i18n import _
 from domain.errors import UnknownEntryError
-from infrastructure.errors import StoreError
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -104,15 +102,9 @@ def _with_part(conversations: Conversations, part: str) -> list[UUID]:
 
 def _named(conversations: Conversations, name: str) -> list[UUID]:
     """Return the conversations of this *name*. A log that cannot be read has none."""
-    from domain.projections.catalogue import row  # noqa: PLC0415 - most people give an id
+    from app.catalogue import Listing  # noqa: PLC0415 - most people give an id
 
-    named = []
-    for found in conversations.ids() if name else ():
-        with suppress(StoreError):
-            events = conversations.summary_events(found)
-            if events and row(events).name == name:
-                named.append(found)
-    return named
+    return [row.id for row in Listing(conversations).rows if name and row.name == name]
 
 
 def entry_version(conversation: Conversation, wanted: str) -> Version:

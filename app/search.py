@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from app.catalogue import plain_store, refused, rows, say_unreadable
+from app.catalogue import plain_store, refused, say_unreadable
 from app.errors import UsageError
 from app.i18n import _
-from app.read_models import Progress, current, pages
+from app.progress import Progress
+from app.read_models import current
 from app.view.plain import complain
 from domain.projections.texts import folded, texts
+from domain.text import valid
 from infrastructure.errors import ReadModelError, StoreError
 from infrastructure.jsonl import disk
-from infrastructure.read_models.texts import Hit, Texts, Wanted, hits
+from infrastructure.read_models.texts import Hit, Texts, hits
+from infrastructure.read_models.texts import conversations_with as having
+from infrastructure.read_models.wanted import Wanted
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from uuid import UUID
 
     from app.application import Conversations
+    from infrastructure.read_models.database import Result
 
 
 def parts(wanted: Sequence[str]) -> tuple[str, ...]:
@@ -35,59 +41,90 @@ def parts(wanted: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
+def wanted_of(texts: Sequence[str], *more: Any, **times: Any) -> Wanted:
+    """Return what people look for; *more* and *times* as `Wanted` takes them.
+
+    Raises:
+        UsageError: there is nothing in one of the *texts* to look for.
+    """
+    return Wanted(parts([valid(text) for text in texts]), *more, **times)
+
+
 def search(
-    conversations: Conversations, wanted: Wanted, *, cwd: str | None, limit: int
+    conversations: Conversations,
+    wanted: Wanted,
+    *,
+    within: Collection[UUID] | None = None,
+    limit: int,
 ) -> list[Hit]:
-    """Return at most *limit* texts of the conversations of *cwd*, or of all, the newest first.
+    """Return at most *limit* texts *within* conversations, or of all, the newest first.
 
     What is not in the index yet is read first. Without an index, everything is.
     """
-    here = None if cwd is None else {row.id for row in rows(conversations, cwd=cwd)}
 
     def find(connection: sqlite3.Connection) -> list[Hit]:
-        found = hits(connection, wanted, lambda id_: here is None or id_ in here)
+        found = hits(connection, wanted, lambda id_: within is None or id_ in within)
         return list(islice(found, limit))
 
+    found = _indexed(conversations, find, within)
+    if found is None:
+        return list(islice(_scanned(conversations, wanted, within), limit))
+    return found
+
+
+def conversations_with(
+    conversations: Conversations, wanted: Wanted, within: Collection[UUID]
+) -> Collection[UUID]:
+    """Return the conversations, *within* these at least, in which a text is that is *wanted*."""
+    find = partial(having, wanted=wanted)
+    found = _indexed(conversations, find, within)
+    if found is None:
+        return {hit.conversation for hit in _scanned(conversations, wanted, within)}
+    return found
+
+
+def _indexed(
+    conversations: Conversations,
+    find: Callable[[sqlite3.Connection], Result],
+    within: Collection[UUID] | None,
+) -> Result | None:
+    """Return what *find* makes of the index; None if each log has to be read. Say why."""
     store = plain_store(conversations)
     if store is None:
         complain(_("no index is kept beside encrypted or other logs: each one is read"))
-    elif any(disk.files(store.path)):
-        try:
-            return current(conversations, store, Texts, find)
-        except ReadModelError as error:
-            text = _("the index cannot be used, each log is read instead: {why}")
-            complain(text.format(why=error))
-    ids = [id_ for id_ in conversations.ids() if here is None or id_ in here]
-    return _scanned(conversations, wanted, ids, limit)
+        return None
+    if not any(disk.files(store.path)):
+        return None
+    try:
+        return current(conversations, store, Texts, find, within)
+    except ReadModelError as error:
+        text = _("the index cannot be used, each log is read instead: {why}")
+        complain(text.format(why=error))
+        return None
 
 
 def _scanned(
-    conversations: Conversations, wanted: Wanted, ids: Sequence[UUID], limit: int
-) -> list[Hit]:
-    found: list[Hit] = []
+    conversations: Conversations, wanted: Wanted, within: Collection[UUID] | None
+) -> Iterator[Hit]:
+    ids = [id_ for id_ in conversations.ids() if within is None or id_ in within]
     with Progress(_("reading the conversations")) as progress:
         for number, conversation_id in enumerate(ids):
             progress.tell(number, len(ids))
             try:
-                here = list(_hits_in(conversations, conversation_id, wanted))
+                yield from reversed(list(_hits_in(conversations, conversation_id, wanted)))
             except StoreError as error:
                 say_unreadable([refused(conversation_id, error)])
-                continue
-            found += reversed(here)
-            if len(found) >= limit:
-                break
-    return found[:limit]
 
 
 def _hits_in(conversations: Conversations, conversation_id: UUID, wanted: Wanted) -> Iterator[Hit]:
     tools: dict[str | None, str | None] = {None: None}
-    for event in chain.from_iterable(pages(conversations, conversation_id)):
+    for event in chain.from_iterable(conversations.pages_of(conversation_id)):
         for text in texts(event):
             if text.tool is not None:
                 tools[text.call] = text.tool
             tool = tools.get(text.call)
             is_meant = wanted.kind in (None, text.kind) and wanted.tool in (None, tool)
-            if is_meant and text.failed >= wanted.failed:
+            if is_meant and text.failed >= wanted.failed and wanted.is_when(text.time):
                 said = folded(text.text)
                 if all(part in said for part in wanted.parts):
                     when = text.time.isoformat()

@@ -73,7 +73,7 @@ def _imported(
     conversations: Conversations, path: Path, wanted: str | None, cwd: str
 ) -> Imported | NotImported:
     from app.importing import import_file  # noqa: PLC0415 - not for help
-    from app.read_models import Progress  # noqa: PLC0415 - the same
+    from app.progress import Progress  # noqa: PLC0415 - the same
 
     try:
         with Progress(_("importing {name}").format(name=plain(path.name))) as progress:

@@ -8,10 +8,12 @@ import click
 from msgspec import UNSET, UnsetType
 
 from app import bootstrap
-from app.catalogue import Selection, say_unreadable, select
+from app.catalogue import say_unreadable
+from app.commands.selecting import selects_conversations
 from app.damage import quickly_read, say_damage_of
 from app.i18n import _
 from app.outputs import Damage, Listed, utc, write
+from app.selection import Selection, select
 from app.settings import settings
 from app.view.console import room
 from app.view.plain import fitted, plain
@@ -23,24 +25,29 @@ if TYPE_CHECKING:
 
 
 @click.command("list")
-@click.option("--all", "everywhere", is_flag=True, help="Of every directory.")
-@click.option("--archived", is_flag=True, help="Also those that were put away.")
-@click.option("--search", metavar="TEXT", help="Only those with TEXT in the title.")
+@selects_conversations
+@click.option("-l", "--long", "is_long", is_flag=True, help="With figures: tokens, cost and more.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.pass_obj
-def command(store: str | None, *, as_json: bool, **selection: Unpack[Selection]) -> None:
+def command(
+    store: str | None, *, is_long: bool, as_json: bool, **selection: Unpack[Selection]
+) -> None:
     """List the conversations of this directory, newest first."""
     chosen = settings(store=store)
     with bootstrap.conversations(chosen) as conversations:
-        listing = select(conversations, chosen.cwd, **selection)
+        listing = select(conversations, chosen.cwd, selection)
+        if is_long or as_json:
+            listing.price()
         looked_at = quickly_read(conversations, (row.id for row in listing.rows))
         for row in listing.rows:
             if not as_json:
                 click.echo(_line(row, everywhere=selection["everywhere"]))
+            if is_long and not as_json:
+                click.echo(f"    {_details(row, listing.cost(row.id))}")
             is_looked_at = row.id in looked_at
             damage = say_damage_of(conversations, row.id, listing) if is_looked_at else UNSET
             if as_json:
-                write(_output(row, damage))
+                write(_output(row, listing.cost(row.id), damage))
         listing.keep()
     say_unreadable(listing.unreadable, as_json=as_json)
     if not listing.rows and not as_json:
@@ -51,10 +58,43 @@ def command(store: str | None, *, as_json: bool, **selection: Unpack[Selection])
 def _line(row: Row, *, everywhere: bool) -> str:
     when = row.updated.astimezone().strftime("%Y-%m-%d %H:%M")
     where = f"  {plain(row.cwd or '?')}" if everywhere else ""
-    line = f"{row.id}  {when}  {row.events:5}{where}  {plain(row.title)}"
+    mark = _("(archived) ") if row.archived else ""
+    line = f"{row.id}  {when}  {row.events:5}{where}  {mark}{plain(row.title)}"
     return fitted(line, room() or len(line) * 2)
 
 
-def _output(row: Row, damage: Damage | UnsetType) -> Listed:
-    times = {"created": utc(row.created), "updated": utc(row.updated)}
-    return Listed(**row._asdict() | times, version=row.events, damage=damage)
+def _details(row: Row, cost: float | None) -> str:
+    """Return what else there is to say of a conversation, on one line."""
+    tokens = sum(row.tokens.values())
+    parts = [
+        _("{count:,} messages").format(count=row.messages),
+        plain(row.model or "?"),
+        _("{count:,} tokens").format(count=tokens),
+        _("cost unknown") if cost is None and tokens else f"${cost or 0:.4f}",
+    ]
+    if row.source_id:
+        parts.append(_("a fork of {id}").format(id=row.source_id))
+    parts += [plain(f"@{label}") for label in row.labels.values()]
+    line = " · ".join(parts)
+    return fitted(line, (room() or len(line) * 2) - 4)
+
+
+def _output(row: Row, cost: float | None, damage: Damage | UnsetType) -> Listed:
+    return Listed(
+        id=row.id,
+        version=row.events,
+        events=row.events,
+        messages=row.messages,
+        created=utc(row.created),
+        updated=utc(row.updated),
+        cwd=row.cwd,
+        title=row.title,
+        name=row.name,
+        model=row.model,
+        tokens=row.tokens,
+        cost=cost,
+        source_id=row.source_id,
+        labels=tuple(row.labels.values()),
+        archived=row.archived,
+        damage=damage,
+    )

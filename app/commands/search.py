@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import click
 
 from app import bootstrap
+from app.commands.selecting import selects_entries
 from app.i18n import _
 from app.outputs import Found, utc, write
-from app.search import parts, search
+from app.search import search, wanted_of
+from app.selection import Entries, at, is_narrowed, when
 from app.settings import settings
 from app.view.console import room
 from app.view.plain import complain, fitted, one_line
 from domain.projections.texts import excerpt
-from domain.projections.transcript import Kind
-from domain.text import valid
-from infrastructure.read_models.texts import Hit, Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from typing import Unpack
+
+    from infrastructure.read_models.texts import Hit
+    from infrastructure.read_models.wanted import Wanted
 
 _WIDTH = 160
-_KINDS = [kind for kind in get_args(Kind) if kind not in ("gap", "other")]
 
 
 @click.command("search")
 @click.argument("wanted", metavar="TEXT…", nargs=-1, required=True)
-@click.option("--all", "everywhere", is_flag=True, help="In every directory.")
-@click.option("--kind", type=click.Choice(_KINDS), help="Only in what is of this kind.")
-@click.option("--tool", metavar="NAME", help="Only in calls of this tool, and in what they gave.")
-@click.option("--failed", is_flag=True, help="Only in results that are errors.")
+@selects_entries
 @click.option(
     "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many to show."
 )
@@ -40,20 +38,23 @@ _KINDS = [kind for kind in get_args(Kind) if kind not in ("gap", "other")]
 def command(
     store: str | None,
     *,
-    wanted: Sequence[str],
-    everywhere: bool,
-    kind: str | None,
-    tool: str | None,
-    failed: bool,
+    wanted: tuple[str, ...],
     limit: int,
     as_json: bool,
+    **selection: Unpack[Entries],
 ) -> None:
     """Find every TEXT in what was said, called or printed here, the newest first."""
     chosen = settings(store=store)
-    meant = Wanted(parts([valid(text) for text in wanted]), kind, tool, failed)
-    cwd = None if everywhere else valid(chosen.cwd)
+    times = {"since": when(selection["since"]), "until": when(selection["until"])}
+    content = selection["kind"], selection["tool"], selection["failed"]
+    meant = wanted_of(wanted, *content, **times)
     with bootstrap.conversations(chosen) as conversations:
-        hits = search(conversations, meant, cwd=cwd, limit=limit + 1)
+        within = None
+        if is_narrowed(selection):
+            listing = at(conversations, chosen.cwd, selection)
+            within = {row.id for row in listing.rows}
+            listing.keep()
+        hits = search(conversations, meant, within=within, limit=limit + 1)
     for hit in hits[:limit]:
         write(_output(hit, meant)) if as_json else click.echo(_line(hit, meant))
     if as_json:
@@ -62,7 +63,7 @@ def command(
         complain(_("there is more: --limit shows more than {count}").format(count=limit))
     if not hits:
         nothing = _("nothing is found here (--all searches everywhere)")
-        click.echo(_("nothing is found") if everywhere else nothing, err=True)
+        click.echo(_("nothing is found") if selection["everywhere"] else nothing, err=True)
 
 
 def _line(hit: Hit, wanted: Wanted) -> str:

@@ -8,12 +8,14 @@ import click
 import msgspec
 
 from app import bootstrap, references
-from app.catalogue import Selection, refused, say_unreadable, select
+from app.catalogue import refused, say_unreadable
+from app.commands.selecting import selects_conversations
 from app.damage import say_damage
 from app.errors import AppError, UsageError
 from app.figures import statistics, text_of
 from app.i18n import _
 from app.outputs import write
+from app.selection import Selection, is_any, select
 from app.settings import settings
 from app.view.console import room
 from infrastructure.errors import StoreError
@@ -27,9 +29,7 @@ if TYPE_CHECKING:
 
 @click.command("stats")
 @click.argument("reference", metavar="[ID]", required=False)
-@click.option("--all", "everywhere", is_flag=True, help="Of every directory.")
-@click.option("--archived", is_flag=True, help="Also those that were put away.")
-@click.option("--search", metavar="TEXT", help="Only those with TEXT in the title.")
+@selects_conversations
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a conversation.")
 @click.pass_obj
 def command(
@@ -37,14 +37,14 @@ def command(
 ) -> None:
     """Show what was spent in one conversation, or in each."""
     chosen = settings(store=store)
-    if reference is not None and any(selection.values()):
-        raise UsageError(_("an ID is one conversation: --all, --archived and --search choose many"))
+    if reference is not None and is_any(selection):
+        raise UsageError(_("an ID is one conversation: nothing else can choose"))
     with bootstrap.conversations(chosen) as conversations:
         if reference is not None:
             conversation_id = references.conversation_id(conversations, reference)
             _show(conversations, conversation_id, as_json=as_json)
             return
-        listing = select(conversations, chosen.cwd, **selection)
+        listing = select(conversations, chosen.cwd, selection)
         for row in listing.rows:
             try:
                 _show(conversations, row.id, as_json=as_json)

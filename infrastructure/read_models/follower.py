@@ -22,7 +22,7 @@ from infrastructure.read_models.database import Database, Model, Result, writing
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from domain.events import Event, Version
     from infrastructure.jsonl.log_reader import State
@@ -67,9 +67,11 @@ class Follower(ABC):
         self,
         work: Callable[[sqlite3.Connection], Result],
         tell: Callable[[int, int], None],
+        only: Collection[UUID] | None = None,
     ) -> tuple[Result, list[tuple[UUID, StoreError]]]:
         """Return what *work* makes of a connection to tables in which is what the logs say now.
 
+        *only* those logs are looked at, if they are given: *work* must not care for others.
         *tell* hears how many bytes of how many are read. What was read is kept, however this ends.
         The answer is also which logs cannot be read, and why.
 
@@ -80,18 +82,23 @@ class Follower(ABC):
         def current(
             connection: sqlite3.Connection,
         ) -> tuple[Result, list[tuple[UUID, StoreError]]]:
-            unreadable = self._catch_up(connection, tell)
+            unreadable = self._catch_up(connection, tell, only)
             return work(connection), unreadable
 
         return self._database.use(current)
 
     def _catch_up(
-        self, connection: sqlite3.Connection, tell: Callable[[int, int], None]
+        self,
+        connection: sqlite3.Connection,
+        tell: Callable[[int, int], None],
+        only: Collection[UUID] | None,
     ) -> list[tuple[UUID, StoreError]]:
         """Read what the logs have that is not here yet, those that were changed first, first."""
         found = connection.execute("SELECT id, inode, size, changed FROM logs")
         known = {id_: (inode, size, changed) for id_, inode, size, changed in found}
-        there = self._store.states()
+        there = self._store.states(None if only is None else map(str, only))
+        if only is not None:
+            known = {id_: known[id_] for id_ in map(str, only) if id_ in known}
         for id_ in known.keys() - there.keys():
             with writing(connection):
                 self._forget(connection, id_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from domain.events import Event, Version
+    from infrastructure.read_models.wanted import Wanted
 
 TEXTS: Final = Model(
     "texts",
@@ -48,15 +50,6 @@ class Hit(NamedTuple):
     tool: str | None
     failed: bool
     text: str
-
-
-class Wanted(NamedTuple):
-    """What is looked for: a text with all *parts*, which are folded; *kind* and *tool*, if any."""
-
-    parts: Sequence[str]
-    kind: str | None = None
-    tool: str | None = None
-    failed: bool = False
 
 
 class Texts(Follower):
@@ -131,8 +124,25 @@ def hits(
                 ).fetchone(),
             )
             said = folded(hit.text)
-            if all(part in said for part in wanted.parts):
+            is_meant = wanted.is_when(datetime.fromisoformat(hit.time))
+            if is_meant and all(part in said for part in wanted.parts):
                 yield hit._replace(failed=bool(hit.failed))
+
+
+def conversations_with(connection: sqlite3.Connection, wanted: Wanted) -> set[UUID]:
+    """Return the conversations in which there is a text that is *wanted*, whenever it was."""
+    found: set[UUID] = set()
+    if wanted.parts:
+        for hit in hits(connection, wanted, lambda id_: id_ not in found):
+            found.add(hit.conversation)
+        return found
+    rows = connection.execute(
+        """SELECT id FROM logs WHERE EXISTS (SELECT 1 FROM texts WHERE log = logs.number
+        AND (:kind IS NULL OR kind = :kind) AND (:tool IS NULL OR tool = :tool)
+        AND failed >= :failed)""",
+        {"kind": wanted.kind, "tool": wanted.tool, "failed": wanted.failed},
+    )
+    return {UUID(id_) for (id_,) in rows}
 
 
 def _match(connection: sqlite3.Connection, parts: Sequence[str]) -> str | None:

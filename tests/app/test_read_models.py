@@ -26,11 +26,13 @@ from hypothesis.stateful import (
 from app import catalogue
 from app.application import Conversations
 from app.catalogue import Listing
+from app.figures import statistics
 from app.search import parts, search
 from domain.conversation import Conversation
+from domain.events import MessageAppended
 from domain.projections.texts import folded
 from infrastructure.jsonl import disk
-from infrastructure.read_models.texts import Wanted
+from infrastructure.read_models.wanted import Wanted
 from tests.app.in_process import run
 from tests.builders import tool_use
 from tests.infrastructure.jsonl.support import python
@@ -90,7 +92,8 @@ def naive(store, wanted, cwd=None):
 
 def searched(store, wanted, cwd=None, **more):
     with opened(store, **more) as conversations:
-        hits = search(conversations, wanted, cwd=cwd, limit=10_000)
+        within = cwd and {row.id for row in Listing(conversations, cwd).rows}
+        hits = search(conversations, wanted, within=within, limit=10_000)
     return sorted(
         (str(hit.conversation), hit.version, hit.kind, hit.tool, hit.failed, hit.text)
         for hit in hits
@@ -139,6 +142,34 @@ def files_of(store, name=""):
     return sorted(store.glob(f".index/{name}*.sqlite3"))
 
 
+def told(store):
+    """What the logs say of each conversation, by a replay: the figures of `stats`, and the tree's."""
+    with opened(store) as conversations:
+        found = {}
+        for log in store.glob("*.jsonl"):
+            talk = conversations.get(UUID(log.stem))
+            messages = sum(isinstance(entry, MessageAppended) for entry in talk.entries.values())
+            spent = statistics(talk).total
+            source = talk.origin and talk.origin.source_id
+            found[talk.id] = (
+                messages, spent.tokens, spent.cost, source, talk.labels, talk.name, talk.model
+            )  # fmt: skip
+        return found
+
+
+def kept_figures(store):
+    with opened(store) as conversations:
+        listing = Listing(conversations)
+        listing.price()
+        listing.keep()
+        found = {}
+        for row in listing.rows:
+            cost = pytest.approx(listing.cost(row.id))
+            figures = row.messages, row.tokens, cost, row.source_id, row.labels
+            found[row.id] = (*figures, row.name, row.model)
+        return found
+
+
 class Histories(RuleBasedStateMachine):
     """Logs are written, changed by hand, copied in and removed; read models are lost and damaged."""
 
@@ -183,7 +214,14 @@ class Histories(RuleBasedStateMachine):
         self.talks += 1
         call_id = f"call_{self.talks}"
         block = tool_use(call_id, ("bash", "read")[failed], command=call)
-        self.record(number, lambda talk: talk.append_answer([block], stop_reason="tool_use"))
+        model = ("claude-sonnet-4-5", "claude-opus-4-1", "nobody-knows-it")[self.talks % 3]
+        self.record(number, lambda talk: talk.change_model(model, max_tokens=100))
+        used = {"input_tokens": self.talks, "output_tokens": 7, "service_tier": "standard"}
+        self.record(
+            number, lambda talk: talk.append_answer([block], stop_reason="tool_use", usage=used)
+        )
+        if failed:
+            self.record(number, lambda talk: talk.label(talk.leaf, call[:9].strip("\0 ") or "it"))
         if self.talks % 3:
             self.check(said=gave)
         self.record(number, lambda talk: talk.append_tool_result(call_id, gave, is_error=failed))
@@ -256,6 +294,7 @@ class Histories(RuleBasedStateMachine):
             self.steps += 1
             for cwd in (HERE, None):
                 assert listed(self.store, cwd) == read(self.store, cwd)
+            assert kept_figures(self.store) == told(self.store)
             for part in ("pytest", ("x", "数据", "a.b.c", "not")[self.steps % 4]):
                 assert searched(self.store, Wanted((part,))) == naive(self.store, Wanted((part,)))
 
@@ -414,7 +453,9 @@ def test_tables_that_are_not_ours_are_made_again(store, capsys):
     assert len(files_of(store)) == 2
 
 
-@pytest.mark.parametrize("cells", ["title = x'ff'", "created = 'yesterday'", "updated = 7"])
+@pytest.mark.parametrize(
+    "cells", ["kept = x'ff'", "kept = '[]'", "kept = replace(kept, '20', 'no')", "kept = 7"]
+)
 def test_a_row_that_is_not_what_was_kept_is_read_again(store, cells):
     say(store, "pytest")
     rows = listed(store)
@@ -461,10 +502,10 @@ def test_what_was_read_before_it_was_stopped_is_kept(store, monkeypatch):
     for number in range(8):
         say(store, f"pytest {number}")
     monkeypatch.setattr("infrastructure.read_models.follower._SECONDS", 0)
-    monkeypatch.setattr("app.read_models.Progress.tell", stop_at(3))
+    monkeypatch.setattr("app.progress.Progress.tell", stop_at(3))
     with pytest.raises(KeyboardInterrupt):
         searched(store, Wanted(("pytest",)))
-    monkeypatch.setattr("app.read_models.Progress.tell", lambda *_: None)
+    monkeypatch.setattr("app.progress.Progress.tell", lambda *_: None)
     (path,) = files_of(store, "texts")
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT count(*) FROM texts").fetchone() == (3,)
@@ -526,3 +567,30 @@ def test_it_is_right_while_four_processes_append_and_what_is_kept_is_lost(store)
     assert len(naive(store, wanted)) == 1 + 4 * 16
     assert searched(store, wanted) == naive(store, wanted)
     assert listed(store) == read(store)
+
+
+def test_a_log_that_grew_is_read_on_where_it_was_left(store, monkeypatch):
+    log = say(store)
+    listed(store)
+    with opened(store) as conversations:
+        talk = conversations.open(UUID(log.stem))
+        talk.record(lambda conversation: conversation.append_prompt("more"))
+    since, real = [], Conversations.pages_of
+    monkeypatch.setattr(
+        Conversations,
+        "pages_of",
+        lambda self, id_, since_=since, **more: (since_.append(more), real(self, id_, **more))[1],
+    )
+
+    (row,), _ = listed(store)
+    assert (row.messages, since) == (2, [{"since": 3}])
+
+
+def test_a_large_log_alone_is_kept_too(store, monkeypatch):
+    """Few logs are read sooner than a database is opened, but not if they are long."""
+    monkeypatch.setattr(catalogue, "FEW", 32)
+    monkeypatch.setattr(catalogue, "LITTLE", 100)
+    say(store)
+
+    assert len(listed(store)[0]) == 1
+    assert len(files_of(store)) == 1
