@@ -97,8 +97,14 @@ HURT = {
     ],
     "the beginning of a save says that there is more of it": [
         *LINES[: IN_BATCH[-1] - 1],
-        LINES[IN_BATCH[-1] - 1].replace(b'"batch":[1,2', b'"batch":[1,3'),
-        LINES[IN_BATCH[-1]],
+        LINES[IN_BATCH[-1] - 1],
+        LINES[IN_BATCH[-1]].replace(b'"batch":[2,3', b'"batch":[2,2'),
+    ],
+    "a line of no save stands in one": [
+        *LINES[: IN_BATCH[-1] - 1],
+        LINES[IN_BATCH[-1] - 1].replace(b'"batch":[1,3', b'"batch":[1,2'),
+        LINES[IN_BATCH[-1]].replace(b',"batch":[2,3]', b""),
+        LINES[IN_BATCH[-1] + 1].replace(b'"batch":[3,3', b'"batch":[2,2'),
     ],
     "the end of a save does not say what it is of": [
         *LINES[: IN_BATCH[-1]], LINES[IN_BATCH[-1]].partition(b',"batch"')[0] + b"}\n",
@@ -123,6 +129,20 @@ def test_what_is_hit_both_ways_tell_the_same(lines, size, monkeypatch):
             told, expected = told_both_ways(conversations, WHOLE.id, gt=gt, lte=lte)
 
             assert told == expected
+
+
+IN_ORDER = {
+    "a letter is another", "blanks are put in", "a checksum is left out", "the last newline is lost",
+}  # fmt: skip
+"""What `Reader` can tell of a piece without the others."""
+
+
+@pytest.mark.parametrize("name", [name for name in HURT if name not in IN_ORDER])
+@pytest.mark.parametrize("size", [300, 1 << 16])
+def test_one_pass_ends_where_a_look_at_all_of_the_log_has_to_tell(name, size, monkeypatch):
+    pieces_of(monkeypatch, size)
+    with hospital(WHOLE, HEAD + b"".join(HURT[name])) as conversations:
+        assert not is_one_pass(conversations, WHOLE.id)
 
 
 @pytest.mark.parametrize("version", [2, 9])
