@@ -35,7 +35,7 @@ COMMANDS = {
     "context": "Print the request body that the model gets next, or got for an answer.",
     "verify": "Check conversations line by line; exit 1 if anything is wrong.",
     "recover": "Save what can be saved of a damaged conversation into a new one.",
-    "import": "Take over the history of another program: pi, Claude Code, Codex, messages.",
+    "import": "Take over the history of another program: pi, Claude Code, Codex, and others.",
     "export": "Print a conversation in the form of other programs, up to ENTRY or to the end.",
     "fork": "Copy a conversation, up to ENTRY or all of it; print the new id.",
     "rename": "Name a conversation; an empty NAME takes the name away.",

@@ -19,7 +19,7 @@ from app.outputs import Imported
 from domain.events import MessageAppended, NoteAppended, Started, Unrecognised
 from domain.foreign import Placement, Recorded
 from domain.text import valid
-from infrastructure.histories import claude_code, codex, messages, pi
+from infrastructure.histories import claude_code, codex, gemini_cli, messages, opencode, pi
 from infrastructure.histories.source import DAMAGE, EPOCH, Source, id_of
 from infrastructure.safe_files import reason_of
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from infrastructure.histories.source import Format, Origin
 
 FORMATS: dict[str, Format] = {
-    format_.NAME: format_ for format_ in (pi, claude_code, codex, messages)
+    format_.NAME: format_ for format_ in (pi, claude_code, codex, gemini_cli, opencode, messages)
 }
 """The formats, in the order in which a file is compared with them."""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from app.application import Conversations
 
 _SUFFIXES = (".jsonl", ".json")
-_FORMATS = ("auto", "messages", "pi", "claude-code", "codex")
+_FORMATS = ("auto", "messages", "pi", "claude-code", "codex", "gemini-cli", "opencode")
 
 
 @click.command("import")
@@ -36,7 +36,7 @@ _FORMATS = ("auto", "messages", "pi", "claude-code", "codex")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.pass_context
 def command(ctx: click.Context, *, paths: Sequence[str], format_name: str, as_json: bool) -> None:
-    """Take over the history of another program: pi, Claude Code, Codex, messages."""
+    """Take over the history of another program: pi, Claude Code, Codex, and others."""
     chosen = settings(store=ctx.obj)
     wanted = None if format_name == "auto" else format_name
     failed = 0

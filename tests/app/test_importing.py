@@ -27,7 +27,12 @@ FORMATS = {
     "pi3.jsonl": "pi",
     "claude_code.jsonl": "claude-code",
     "codex.jsonl": "codex",
+    "gemini_cli.jsonl": "gemini-cli",
+    "gemini_cli.json": "gemini-cli",
+    "opencode.json": "opencode",
 }
+LINES = {name: FORMATS[name] for name in FORMATS if name.endswith(".jsonl")}
+"""Those that are written line by line; the others are one document."""
 
 
 @pytest.fixture
@@ -182,6 +187,53 @@ def test_codex_s_items_become_answers_with_their_calls(conversations):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["gemini_cli.jsonl", "gemini_cli.json", "opencode.json"])
+def test_results_that_stand_with_their_calls_follow_the_answer(conversations, name):
+    done = taken(conversations, GOLDEN / name)
+
+    path = told(conversations, done)
+    assert path[0] == ("user", "read a", "image")
+    assert path[1][0] == "assistant"
+    assert [*path[1][1:3], len(path[1])] == ["thinking", "I look.", 5]
+    assert path[2:5] == [("user", "in a"), ("user", "exit 1"), ("assistant", "a has text.")]
+    conversation = conversations.get(done.id)
+    answer = next(
+        e for e in conversation.entries.values()
+        if isinstance(e, events.MessageAppended) and e.usage
+    )  # fmt: skip
+    assert answer.usage["output_tokens"] == 15, "thoughts are paid for"
+    assert answer.usage["cache_read_input_tokens"] == 40
+    said = [
+        e.content
+        for e in conversation.path(conversation.leaf)
+        if isinstance(e, events.MessageAppended)
+    ]
+    results = [block for content in said for block in content.tool_results]
+    assert [block.get("is_error", False) for block in results] == [False, True]
+
+
+def test_opencode_s_steps_are_answers_of_their_own(conversations):
+    done = taken(conversations, GOLDEN / "opencode.json")
+
+    conversation = conversations.get(done.id)
+    assert (conversation.name, conversation.cwd) == ("Read a", "/nowhere/shop")
+    assert told(conversations, done)[5:] == [("user", "and run it"), ("assistant", "bash")]
+    last = list(conversation.entries.values())[-1]
+    assert last.stop_reason == "failed"
+
+
+def test_a_document_that_has_grown_is_gone_on_with(conversations, tmp_path):
+    whole = json.loads((GOLDEN / "opencode.json").read_bytes())
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(whole | {"messages": whole["messages"][:2]}))
+    first = taken(conversations, path)
+
+    path.write_text(json.dumps(whole))
+    second = taken(conversations, path)
+
+    assert (second.id, second.new, second.messages) == (first.id, False, 2)
+
+
 def test_a_call_without_a_result_may_have_run(conversations):
     done = taken(conversations, GOLDEN / "claude_code.jsonl")
 
@@ -204,7 +256,7 @@ def test_what_is_found_at_once(tmp_path, home):
 # -- once ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", LINES)
 def test_a_file_that_grows_is_gone_on_with_wherever_the_last_import_stopped(tmp_path_factory, name):
     whole = (GOLDEN / name).read_bytes()
     lines = whole.splitlines(keepends=True)
@@ -228,7 +280,7 @@ def test_a_file_that_grows_is_gone_on_with_wherever_the_last_import_stopped(tmp_
         # An answer that was half written is there as it was, too; all that is new comes after.
         bodies = [body(event) for event in found]
         assert [each for each in map(body, expected) if each not in bodies] == []
-        if name not in ("claude_code.jsonl", "codex.jsonl"):
+        if name in ("messages.jsonl", "pi1.jsonl", "pi3.jsonl"):  # entries are never told anew
             assert bodies == [body(event) for event in expected]
 
     property_()
@@ -301,7 +353,7 @@ def test_a_person_who_went_on_stays_where_they_are(conversations, tmp_path):
 # -- bad input -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", LINES)
 @given(data=st.data())
 def test_damage_costs_only_itself(tmp_path_factory, name, data):
     lines = (GOLDEN / name).read_bytes().splitlines(keepends=True)
@@ -329,7 +381,7 @@ def test_damage_costs_only_itself(tmp_path_factory, name, data):
         st.sampled_from(["type", "id", "message", "role", "content", "payload", "uuid", "parentId",
                          "parentUuid", "sessionId", "text", "usage", "summary", "timestamp"]), inner, max_size=5),
     max_leaves=12,
-), place=st.integers(1, 12), name=st.sampled_from(sorted(FORMATS)))  # fmt: skip
+), place=st.integers(1, 12), name=st.sampled_from(sorted(LINES)))  # fmt: skip
 def test_no_line_stops_an_import(tmp_path_factory, value, place, name):
     lines = (GOLDEN / name).read_bytes().splitlines(keepends=True)
     known = [json.loads(line) for line in lines]
