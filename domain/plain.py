@@ -42,6 +42,7 @@ CUT_SHORT: Final = ("interrupted", "failed")
 """Why an answer ended that is never passed on as it stands: the user says that it was cut short."""
 
 _GROUP: Final = 32
+_NO_CALLS: Final[tuple[str, ...]] = ()
 USER: Final = b'{"role":"user","content":['
 USER_END: Final = b"]}"
 """What is around the blocks of a message of the user."""
@@ -157,81 +158,66 @@ def _of_plain(bodies: Sequence[bytes]) -> Shapes:
     kinds = bytearray()
     ids: list[tuple[str, ...]] = []
     texts: list[Raw] = []
-    results: list[Result] = []
+    lists: list[Raw] = []
+    names: list[str] = []
     for message in messages:
-        content = message.content
-        calls: tuple[str, ...] = ()
-        if type(message) is Answer:
-            kind, calls = _of_answer(message.content, texts)
-        elif len(content) == 1 and type(block := content[0]) is Result:
+        content, calls = message.content, _NO_CALLS
+        block = content[0] if len(content) == 1 else None
+        if type(block) is Text:  # most messages are this, or the next
+            kind = TEXTS if type(message) is UserMessage else ANSWER
+            texts.append(block.text)
+        elif type(block) is Result:
             kind, calls = RESULT, (block.tool_use_id,)
-            results.append(block)
+            if block.is_error is False:  # that goes without saying
+                raise _NotPlainError
+            (lists if _LIST(block.content) else texts).append(block.content)
         else:
-            kind = TEXTS
-            texts += _texts_of(content)
+            kind, calls = _of_blocks(message, texts, names)
         kinds.append(kind)
         ids.append(calls)
-    texts += _texts_in(results)
-    if not (all(map(_SAYS, texts)) or all(map(_says, texts))):
+    if lists:
+        texts += _texts_in(lists)
+    if not all(map(_NAME, names)) or not (all(map(_SAYS, texts)) or all(map(_says, texts))):
         raise _NotPlainError
     return Shapes(bytes(kinds), ids)
 
 
-def _of_answer(
-    blocks: Sequence[Text | Call | Thinking], texts: list[Raw]
+def _of_blocks(
+    message: UserMessage | Answer, texts: list[Raw], names: list[str]
 ) -> tuple[int, tuple[str, ...]]:
-    """Return kind and ids of an answer of *blocks*, and add its texts to *texts*.
+    """Return kind and ids of *message*; add *texts* that have to say things, and *names*.
 
     Raises:
-        _NotPlainError: it is not plain, or the API does not take it: it ends in thinking, or there
-            is nothing in it.
+        _NotPlainError: it is not plain, or the API does not take it: there is nothing in it, or it
+            ends in thinking.
     """
-    kind = ANSWER
-    ids: tuple[str, ...] = ()
-    for block in blocks:
+    kind, ids = ANSWER if type(message) is Answer else TEXTS, _NO_CALLS
+    block: Text | Result | Call | Thinking | None = None
+    for block in message.content:
         if type(block) is Text:
             texts.append(block.text)
         elif type(block) is Call:
-            if not (_NAME(block.id) and _NAME(block.name)):
-                raise _NotPlainError
+            names += (block.id, block.name)
             ids += (block.id,)
-        elif type(block) is Thinking:
-            if not (_STRING(block.thinking) and _SIGNED(block.signature)):
-                raise _NotPlainError
-            kind |= THINKS | THINKS_FIRST if block is blocks[0] else THINKS
-    if not blocks or type(blocks[-1]) is Thinking or (len(ids) > 1 and len(set(ids)) < len(ids)):
+        elif type(block) is Thinking and _STRING(block.thinking) and _SIGNED(block.signature):
+            kind |= THINKS | THINKS_FIRST if block is message.content[0] else THINKS
+        else:
+            raise _NotPlainError
+    if block is None or type(block) is Thinking or len(set(ids)) < len(ids):
         raise _NotPlainError
     return kind, ids
 
 
-def _texts_in(results: Sequence[Result]) -> list[Raw]:
-    """Return the texts that *results* are.
+def _texts_in(lists: Sequence[Raw]) -> list[Raw]:
+    """Return the texts of *lists*, each of which has some, and nothing else.
 
     Raises:
-        _NotPlainError: one is something else, or says that it is no error, which goes without
-            saying.
+        _NotPlainError: one has not; or an error of those that tell the same.
     """
-    if False in [result.is_error for result in results]:
+    decoded: list[list[Text]] = _as_we_write(_decode_texts, lists)
+    if not all(decoded):
         raise _NotPlainError
-    contents = [result.content for result in results]
-    lists = [content for content in contents if _LIST(content)]
-    if not lists:
-        return contents
-    texts = [content for content in contents if not _LIST(content)]
-    for blocks in _as_we_write(_decode_texts, lists):
-        texts += _texts_of(blocks)
-    return texts
-
-
-def _texts_of(blocks: Sequence[Any]) -> list[Raw]:
-    """Return the texts that *blocks* are, at least one.
-
-    Raises:
-        _NotPlainError: one is something else.
-    """
-    if {*map(type, blocks)} != {Text}:
-        raise _NotPlainError
-    return [block.text for block in blocks]
+    return [block.text for blocks in decoded for block in blocks]
 
 
 def _says(text: Raw) -> bool:
