@@ -562,6 +562,39 @@ def test_a_log_that_cannot_be_read_hides_none(tmp_path):
     assert "newer" in ended.complaint
 
 
+def test_of_a_log_that_was_changed_by_hand_nothing_old_is_left(tmp_path):
+    with opened(tmp_path) as conversations:
+        talk = conversations.start(begin(HERE))
+        for seed in range(24):
+            work(talk, random.Random(seed))
+    log = tmp_path / f"{talk.id}.jsonl"
+    before = views(tmp_path)
+    assert all(before.values())
+
+    (tmp_path / "new").write_bytes(log.read_bytes().replace(b'"crc"', b'"was"'))
+    (tmp_path / "new").rename(log)
+    assert views(tmp_path) == before == in_order(naive(tmp_path))
+
+
+def test_a_call_has_one_result_the_first(tmp_path):
+    log = say(tmp_path, "hello")
+    call = {"role": "assistant", "content": [tool_use("t", command="ls")]}
+    results = [
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id_, "content": gave}]}
+        for id_, gave in (("t", "one"), ("t", "two"), ("lost", "three"))
+    ]
+    lines = [
+        {"v": version, "topic": "MessageAppended",
+         "state": {"timestamp": "2026-01-01T00:00:00Z", "parent": version - 1, "message": message}}
+        for version, message in enumerate([call, *results], 3)
+    ]  # fmt: skip
+    log.write_bytes(
+        log.read_bytes() + b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    )
+
+    assert asked(tmp_path, "SELECT version, result FROM tool_calls").rows == [(3, "one")]
+
+
 def test_a_log_that_was_made_by_hand_breaks_no_question(tmp_path):
     """Numbers and shapes that no program of ours writes."""
     log = say(tmp_path, "hello")
