@@ -31,7 +31,8 @@ SIZE: Final = RECORD.size
 READ_ONLY: Final = frozenset({errno.EACCES, errno.EROFS, errno.EPERM})
 """What the system says where nothing can be written."""
 _BODY: Final = struct.Struct(">16sQI")
-_PIECE: Final = SIZE << 15
+_AT_ONCE: Final = 1 << 15
+"""Records that are read together: a megabyte."""
 _LOOKS_EVERY: Final = 64
 """How many appends it may take until it is noticed that the file was moved away."""
 
@@ -49,14 +50,13 @@ class BrokenOrderError(Exception):
 
 
 class NotificationFile:
-    """The records that are in the file, as far as they are known here.
+    """The records that are in the file, read as far as somebody asks for them.
 
     Where nothing can be written, further ones are kept in memory.
 
     Attributes:
         epoch: Changes whenever ids get a new meaning; read models compare it.
-        count: How many records are known.
-        last: The last known record of each conversation.
+        count: How many records there are.
         kept: Those that are in no file, packed.
     """
 
@@ -70,7 +70,8 @@ class NotificationFile:
         """Close the file, and forget what was known of it."""
         self.epoch = b"\0" * 16
         self.count = 0
-        self.last: dict[bytes, Record] = {}
+        self._last: dict[bytes, Record | None] = {}  # of each conversation that was asked for
+        self._unread = 0  # how many records, from the first one on, nobody has read
         self.kept = b""
         self.identity: Identity | None = None
         self._links = 0
@@ -98,10 +99,10 @@ class NotificationFile:
     # -- reading ---------------------------------------------------------------------------------
 
     def load(self) -> bool:
-        """Know all that is in the file; return whether it is not the one of before.
+        """Know how many records there are; return whether it is not the file of before.
 
         Raises:
-            BrokenOrderError: It is no file of ours, was cut, or a record of it is damaged.
+            BrokenOrderError: It is no file of ours, was cut, or a new record of it is damaged.
         """
         try:
             status = disk.stat(self.path)
@@ -113,14 +114,55 @@ class NotificationFile:
             status = self._open()
         assert self._fd is not None
         size, self._size, self._links = status.st_size, status.st_size, status.st_nlink
-        if size // SIZE - 1 < self.count:
+        count = size // SIZE - 1
+        if count < self.count:
             raise BrokenOrderError
-        while (start := (self.count + 1) * SIZE) + SIZE <= size:
-            data = disk.read(self._fd, min(_PIECE, size - start), start)
-            for record in unpacked(data[: len(data) // SIZE * SIZE]):
-                self.last[record.conversation] = record
-                self.count += 1
+        if is_new:
+            self._unread = count
+        else:
+            self._last |= self._lasts(self.count, count)
+        self.count = count
         return is_new
+
+    def know_all(self) -> None:
+        """Read all records: the last one of each conversation will be asked for.
+
+        Raises:
+            BrokenOrderError: One of them is damaged.
+        """
+        later = {key: last for key, last in self._last.items() if last is not None}
+        self._last = {**self._lasts(0, self._unread), **later}
+        self._unread = 0
+
+    def last_of(self, conversation: bytes) -> Record | None:
+        """Return the last record of *conversation*.
+
+        Raises:
+            BrokenOrderError: It is damaged.
+        """
+        if conversation not in self._last:
+            self._last[conversation] = self._last_unread(conversation)
+        return self._last[conversation]
+
+    def _lasts(self, first: int, last: int) -> dict[bytes, Record | None]:
+        """Return the last record of each conversation among those after *first*, up to *last*."""
+        found: dict[bytes, Record | None] = {}
+        for start in range(first + 1, last + 1, _AT_ONCE):
+            for record in unpacked(self._read(start, min(start + _AT_ONCE - 1, last))):
+                found[record.conversation] = record
+        return found
+
+    def _last_unread(self, conversation: bytes) -> Record | None:
+        """Look for the last record of *conversation* from the end: it costs what reading costs."""
+        for end in range(self._unread, 0, -_AT_ONCE):
+            start = max(end - _AT_ONCE + 1, 1)
+            data = self._read(start, end)
+            place = data.rfind(conversation)
+            while place >= 0 and place % SIZE:  # these bytes, but of no id
+                place = data.rfind(conversation, 0, place + len(conversation) - 1)
+            if place >= 0:
+                return next(unpacked(data[place : place + SIZE]))
+        return None
 
     def _open(self) -> os.stat_result:
         self.close()
@@ -140,11 +182,16 @@ class NotificationFile:
         Raises:
             BrokenOrderError: One of them is damaged.
         """
-        written, data = self._written, b""
-        if self._fd is not None and first <= written:
-            data = disk.read(self._fd, (min(last, written) - first + 1) * SIZE, first * SIZE)
+        written = self._written
         start = max(first - 1 - written, 0) * SIZE
-        return unpacked(data + self.kept[start : max(last - written, 0) * SIZE])
+        kept = self.kept[start : max(last - written, 0) * SIZE]
+        return unpacked(self._read(first, min(last, written)) + kept)
+
+    def _read(self, first: int, last: int) -> bytes:
+        """Return the records of the file with the ids from *first* to *last*, packed."""
+        if self._fd is None or first > last:
+            return b""
+        return disk.read(self._fd, (last - first + 1) * SIZE, first * SIZE)
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -166,7 +213,7 @@ class NotificationFile:
         if torn or first <= self.count:
             raise BrokenOrderError
         for record in records:
-            self.last[record.conversation] = record
+            self._last[record.conversation] = record
         if first == self.count + 1:  # else others came between; they are read next time
             self.count += len(records)
         return first
@@ -196,7 +243,7 @@ class NotificationFile:
         self.kept += b"".join(map(packed, records))
         self.count += len(records)
         for record in records:
-            self.last[record.conversation] = record
+            self._last[record.conversation] = record
 
     def make_safe(self, last: int) -> None:
         """Wait until the records up to *last* are on the disk: they are about to be read.

@@ -61,6 +61,20 @@ class NotificationLog:
         self._unnumbered.forget()
         self.is_ready = False
 
+    def be_there(self) -> None:
+        """Have the file open for a save, which needs no other log; build it if there is none.
+
+        Raises:
+            ReadError: A log or the file cannot be read.
+        """
+        try:
+            self._load()
+            is_there = self.file.identity is not None
+        except (BrokenOrderError, OSError):
+            is_there = False
+        if not is_there:
+            self.catch_up()
+
     def _load(self) -> None:
         if self.file.load():
             self._start_over()
@@ -235,10 +249,10 @@ class NotificationLog:
         The lock of the log is held, and it is enough: only its holder writes records of that log.
         The answer is empty where it is not that simple.
         """
-        last = self.file.last.get(save.log.key)
-        if last is None or last.version != save.previous:
-            return []
         try:
+            last = self.file.last_of(save.log.key)
+            if last is None or last.version != save.previous:
+                return []
             first = self.file.append(save.records)
         except (OSError, BrokenOrderError):
             return []
@@ -247,7 +261,7 @@ class NotificationLog:
     def _add(self, saves: Sequence[NewRecords], records: list[Record]) -> list[int]:
         missing: list[Record] = []
         for save in saves:
-            last = self.file.last.get(save.log.key)
+            last = self.file.last_of(save.log.key)
             if save.previous is not None and (last is None or last.version < save.previous):
                 unnumbered, first = self._unnumbered.of(save.log), save.records[0].version
                 missing += [record for record in unnumbered if record.version < first]
@@ -257,7 +271,7 @@ class NotificationLog:
         return list(range(first_id, first_id + len(unknown))) if unknown == records else []
 
     def _knows(self, record: Record) -> bool:
-        last = self.file.last.get(record.conversation)
+        last = self.file.last_of(record.conversation)
         return last is not None and record.version <= last.version
 
     @contextlib.contextmanager

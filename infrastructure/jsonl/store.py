@@ -183,9 +183,9 @@ class Store:
             WriteError: Nothing of it was kept.
         """
         with self.lock:
-            if number and not self.notifications.is_ready:
+            if number and self.notifications.file.identity is None:
                 with contextlib.suppress(StoreError):  # derived: no reason not to save
-                    self.notifications.catch_up()
+                    self.notifications.be_there()
             numbers = self._save(events, tracking, number=number)
             if self.listeners:
                 self.announce()

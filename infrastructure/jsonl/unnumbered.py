@@ -49,6 +49,7 @@ class Unnumbered:
 
     def logs(self) -> list[tuple[LogFile, State]]:
         """Return the logs, by name, that may have events that are not in the file."""
+        self._file.know_all()
         behind = []
         for conversation, status in self._store.entries():
             key = conversation.bytes
@@ -57,7 +58,7 @@ class Unnumbered:
                 continue
             log = self._store.log(conversation)
             with contextlib.suppress(StoreError):
-                if self._is_behind(log, self._file.last.get(key), status.st_size):
+                if self._is_behind(log, self._file.last_of(key), status.st_size):
                     behind.append((log, state))
                 else:
                     self.are_none_of(log, state)
@@ -74,7 +75,7 @@ class Unnumbered:
     def of(self, log: LogFile) -> list[Record]:
         """Return the records that are missing of *log*."""
         key = log.key
-        last = self._file.last.get(key)
+        last = self._file.last_of(key)
         try:
             lines = log.read(gt=last.version if last else None)
         except NewerFormatError:

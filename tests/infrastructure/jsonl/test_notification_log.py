@@ -3,16 +3,26 @@
 import errno
 import os
 import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
 from uuid import UUID
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from infrastructure.jsonl import disk
-from infrastructure.jsonl.notification_file import SIZE
+from infrastructure.jsonl import disk, notification_file
+from infrastructure.jsonl.notification_file import SIZE, NotificationFile, Record, packed
 from infrastructure.jsonl.recorders import JSONLAggregateRecorder, JSONLApplicationRecorder
 from tests.infrastructure.jsonl.support import ID, OTHER, event, events, fill, put, rows
+from tests.levels import examples
 
 THIRD = UUID("01900000-0000-7000-8000-000000000003")
+
+
+ALIKE = st.sampled_from([b"\0" * 16, b"\0" * 15 + b"\1", b"\1" + b"\0" * 15, b"\0\0\0\5" * 4])
+"""Ids that stand in what others' records say, too."""
 
 
 @pytest.fixture
@@ -26,6 +36,47 @@ def order(recorder, **query):
         (n.id, n.originator_id, n.originator_version)
         for n in recorder.select_notifications(**query)
     ]
+
+
+def test_the_first_save_of_a_process_opens_no_log_but_its_own(recorders, stores, monkeypatch):
+    """Whatever else is in the store: 10,000 conversations once made it wait for two seconds."""
+    for number in range(20):
+        recorders().insert_events([event(1, originator_id=UUID(int=number))])
+    recorders().insert_events(events(1, 3))
+    opened = []
+    for name in ("open_read", "open_append"):
+        real = getattr(disk, name)
+        monkeypatch.setattr(
+            disk, name, lambda path, real=real: (opened.append(path), real(path))[1]
+        )
+
+    recorder = recorders()
+    assert recorder.insert_events([event(4)]) == [24]
+    assert recorder.insert_events([event(5)]) == [25]
+    assert {path.name for path in opened} == {f"{ID}.jsonl", "notifications"}
+    assert order(recorder)[-2:] == [(24, ID, 4), (25, ID, 5)]
+
+
+@settings(max_examples=examples(200))
+@given(st.lists(st.tuples(ALIKE, st.sampled_from([0, 1, 5, 256]))), ALIKE, st.integers(0, 9))
+def test_the_last_record_of_a_conversation_is_found_from_the_end(rows, wanted, later):
+    with TemporaryDirectory() as folder, patch.object(notification_file, "_AT_ONCE", 3):
+        records = [Record(*row, version) for version, row in enumerate(rows, 1)]
+        path = Path(folder) / ".index" / "notifications"
+        path.parent.mkdir(0o700)
+        file = NotificationFile(path)
+        with file.written_anew() as fd:
+            disk.write_all(fd, b"".join(map(packed, records[later:])))
+        file.load()
+        disk.write_all(file._fd, b"".join(map(packed, records[:later])))
+        file.load()
+        last = {record.conversation: record for record in records[later:] + records[:later]}
+
+        assert file.last_of(wanted) == last.get(wanted)
+        file.know_all()
+        assert {key: file.last_of(key) for key in last} == last
+        assert file.count == len(records)
+        file.close()
 
 
 def test_ids_follow_the_saves_of_all_conversations(recorders):
@@ -98,7 +149,8 @@ def test_whatever_happens_to_it_it_is_built_anew(recorders, hurt, write_first):
         assert recorder.insert_events([event(4)]) == [5]
     expected = [(1, ID, 1), (2, ID, 2), (3, ID, 3), (4, OTHER, 1)]
 
-    assert order(recorder)[:4] == expected or hurt is _truncate
+    # A save looks at no record of another log: who reads finds it, and then the new event is there.
+    assert order(recorder)[:4] == expected or hurt is _truncate or (hurt is _flip and write_first)
     assert {n[1:] for n in order(recorder)} >= {n[1:] for n in expected}
     assert order(recorders()) == order(recorder)
     assert recorder.epoch != epoch or hurt is _truncate
