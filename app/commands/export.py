@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from app import bootstrap, references
+from app import VERSION, bootstrap, references
 from app.damage import say_damage
 from app.errors import AppError
 from app.i18n import _
@@ -37,9 +37,9 @@ class ExportError(AppError):
 @click.option(
     "--as",
     "form",
-    type=click.Choice(["messages", "markdown", "pi"]),
+    type=click.Choice(["messages", "markdown", "pi", "atif"]),
     required=True,
-    help="The messages of a request, one a line; Markdown; or a session of pi.",
+    help="Messages of a request, one a line; Markdown; a session of pi; a trajectory of ATIF.",
 )
 @click.option("-o", "--output", "target", metavar="FILE", help="Write it there.")
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
@@ -73,13 +73,16 @@ def command(
 def _lines(
     conversations: Conversations, conversation_id: UUID, version: Version | None, form: str
 ) -> Iterator[bytes]:
-    from domain.projections import exports, pi  # noqa: PLC0415 - not for help
+    from domain.projections import atif, exports, pi  # noqa: PLC0415 - not for help
 
     if form == "pi":
         stream = conversations.events_of(conversation_id, until=version)
         return (msgspec.json.encode(line) + b"\n" for line in pi.pi_session(stream))
     conversation = conversations.get(conversation_id)
     leaf = conversation.leaf if version is None else version
+    if form == "atif":
+        found = atif.trajectory(conversation, leaf, program=VERSION)
+        return iter([msgspec.json.encode(found) + b"\n"])
     if form == "messages":
         return (msgspec.json.encode(each) + b"\n" for each in exports.messages(conversation, leaf))
     return (f"{block}\n\n".encode() for block in exports.markdown(conversation, leaf))

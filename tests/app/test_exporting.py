@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from atif import Trajectory
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,6 +90,29 @@ def blocks_as_lists(message):
         if block["type"] == "tool_result" and isinstance(block.get("content"), str):
             block["content"] = [{"type": "text", "text": block["content"]}]
     return role, blocks, stop if role == "assistant" and stop else "end_turn", tokens or 0
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_trajectory_is_what_atif_says_it_is(home, name):
+    with opened(home) as conversations:
+        done = taken(conversations, GOLDEN / name)
+        conversation = conversations.get(done.id)
+        path = [
+            e for e in conversation.path(conversation.leaf) if isinstance(e, events.MessageAppended)
+        ]
+
+    found = Trajectory.model_validate_json(exported(done.id, "atif"))
+
+    assert (found.schema_version, found.session_id) == ("ATIF-v1.8", str(done.id))
+    agent = [step for step in found.steps if step.source == "agent"]
+    answers = [entry for entry in path if entry.content.role == "assistant"]
+    assert [step.message for step in agent] == ["\n".join(e.content.texts) for e in answers]
+    calls = [call.tool_call_id for step in agent for call in step.tool_calls or ()]
+    assert calls == [call["id"] for e in answers for call in e.content.tool_uses]
+    seen = [
+        r.source_call_id for step in agent if step.observation for r in step.observation.results
+    ]
+    assert seen == [r["tool_use_id"] for e in path for r in e.content.tool_results]
 
 
 def test_the_path_of_an_entry_alone_is_exported(home):
