@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from app.application import Conversations
-    from infrastructure.jsonl.store import Inspection
+    from infrastructure.jsonl.reader import Scan
 
 
 class NothingToRecoverError(AppError):
@@ -94,7 +94,7 @@ class _Salvage:
         else:
             found = conversations.store.inspect(conversation_id)
             self._take_events(self._event_of(line) for line in found.lines)
-            self._take_damages(found, disk.contents(found.path))
+            self._take_damages(found, disk.contents(conversations.store.path_of(conversation_id)))
 
     @property
     def items(self) -> list[Item]:
@@ -138,7 +138,7 @@ class _Salvage:
                 self.whole += 1
                 self._items.append(Item(version, 0, event))
 
-    def _take_damages(self, found: Inspection, data: bytes) -> None:
+    def _take_damages(self, found: Scan, data: bytes) -> None:
         self._believed = {line.version: line for line in found.lines}
         self._last = found.lines[-1].version if found.lines else 0
         self._taken = set(self._believed)

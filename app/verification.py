@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from domain.events import Event, Version
     from domain.projections.proofs import Proof
     from infrastructure.jsonl.line import Line
-    from infrastructure.jsonl.store import Inspection, Store
+    from infrastructure.jsonl.reader import Scan
+    from infrastructure.jsonl.store import Store
 
 _Wrong: TypeAlias = "tuple[Version, FindingKind, str]"
 
@@ -91,7 +92,7 @@ def _checked(conversations: Conversations, conversation_id: UUID) -> _Checked:
         found = conversations.store.inspect(conversation_id)
         lines = {line.version: line for line in found.lines}
         events = list(conversations.events.of_lines(conversation_id, found.lines))
-        checked = _Checked(found.size, lines, events, list(_of_bytes(found)))
+        checked = _Checked(found.size, lines, events, list(_of_bytes(conversation_id, found)))
     checked.findings.extend(checked.named(_of_meaning(checked.events)))
     if not checked.events:
         checked.findings.append(Finding(None, None, None, "there is no event in it", "event"))
@@ -102,11 +103,11 @@ def _sorted(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (finding.line or 0, finding.version or 0))
 
 
-def _of_bytes(found: Inspection) -> Iterator[Finding]:
+def _of_bytes(conversation_id: UUID, found: Scan) -> Iterator[Finding]:
     for damage in found.damages:
         kind: FindingKind = "damage" if damage.kind == "zeros" else damage.kind
         yield Finding(damage.number or None, damage.offset, None, damage.reason, kind)
-    if found.header is not None and found.header.id != str(found.id):
+    if found.header is not None and found.header.id != str(conversation_id):
         what = f"the header says id {found.header.id!r}: this file was renamed or copied"
         yield Finding(1, 0, None, what, "header")
     for line in found.lines:

@@ -56,8 +56,9 @@ class Scan(msgspec.Struct):
         """The last version, if there is one."""
         return self.lines[-1].version if self.lines else None
 
+    @property
     def missing(self) -> list[tuple[int, int]]:
-        """Return the versions that are not there, as inclusive ranges."""
+        """The versions that are not there, as inclusive ranges."""
         ranges = []
         expected = 1
         for line in self.lines:

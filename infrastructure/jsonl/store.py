@@ -10,8 +10,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-import msgspec
-
 from infrastructure.errors import (
     InvalidIdError,
     ReadError,
@@ -30,9 +28,10 @@ if TYPE_CHECKING:
 
     from eventsourcing.persistence import StoredEvent, Tracking
 
-    from infrastructure.jsonl.line import Damage, Header, Line, TrackingMark
+    from infrastructure.jsonl.line import TrackingMark
     from infrastructure.jsonl.log_reader import State
     from infrastructure.jsonl.notification_file import Record
+    from infrastructure.jsonl.reader import Scan
     from infrastructure.jsonl.unnumbered import NewRecords
 
 SUFFIX: Final = ".jsonl"
@@ -42,18 +41,6 @@ _OPEN_FILES: Final = 64
 LOG_NAME: Final = "([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})" + re.escape(SUFFIX)
 """What the name of a log looks like; the group is the id of its conversation."""
 _NAME: Final = re.compile(LOG_NAME)
-
-
-class Inspection(msgspec.Struct, frozen=True):
-    """All that can be said about one log: what `verify` reports from."""
-
-    id: UUID
-    path: Path
-    size: int
-    header: Header | None
-    lines: list[Line]
-    damages: list[Damage]
-    missing: list[tuple[int, int]]
 
 
 class Store:
@@ -144,24 +131,14 @@ class Store:
             raise ReadError(self.path, error) from error
         return sorted(found, key=itemgetter(0))
 
-    def inspect(self, conversation: UUID) -> Inspection:
+    def inspect(self, conversation: UUID) -> Scan:
         """Read all of a log and say what is in it.
 
         Raises:
             LogMissingError: There is no such log.
         """
         with self.lock:
-            log = self.log(conversation)
-            scan = log.scan()
-            return Inspection(
-                conversation,
-                log.path,
-                scan.size,
-                scan.header,
-                scan.lines,
-                scan.damages,
-                scan.missing(),
-            )
+            return self.log(conversation).scan()
 
     # -- saving ----------------------------------------------------------------------------------
 

@@ -123,7 +123,7 @@ def test_a_flipped_version_costs_itself_only(version):
     found = log(line(1), line(2), line(version), line(4), line(5))
 
     assert got(found) == [1, 2, 4, 5]
-    assert found.missing() == [(3, 3)]
+    assert found.missing == [(3, 3)]
 
 
 def test_a_file_that_was_appended_to_itself_is_read_once():
@@ -135,7 +135,7 @@ def test_a_file_that_was_appended_to_itself_is_read_once():
 def test_a_gap_is_seen_and_is_no_damage():
     found = log(line(1), line(5))
 
-    assert (got(found), found.damages, found.missing(), found.clean) == (
+    assert (got(found), found.damages, found.missing, found.clean) == (
         [1, 5],
         [],
         [(2, 4)],
