@@ -16,7 +16,9 @@ from app import outputs
 from app.cli import COMMANDS
 from app.headless import happenings
 from app.hooks import outputs as hooks
+from domain.events import TOPICS
 from domain.projections.outline import TreeEntry
+from infrastructure.jsonl.line import FORMAT
 
 ROOT = Path(__file__).parents[1]
 PAGE, SCHEMAS = ROOT / "docs" / "json.md", ROOT / "docs" / "schemas"
@@ -263,9 +265,59 @@ def schema_of(types):
     return {"$schema": dialect, **lines, "$defs": definitions}
 
 
+def log_schema():
+    """The JSON Schema of a line of a log: its header, or an event, whose state the topic tells."""
+    _, definitions = msgspec.json.schema_components(TOPICS.values(), ref_template="#/$defs/{name}")
+    for event in TOPICS.values():
+        for key in ("originator_id", "originator_version"):  # the file and the line say them
+            definitions[event.__name__]["properties"].pop(key, None)
+    text, count = {"type": "string"}, {"type": "integer", "minimum": 1}
+    line = {
+        "v": count,
+        "crc": {"type": "string", "pattern": "^[0-9a-f]{8}$"},
+        "batch": {"type": "array", "items": count, "minItems": 2, "maxItems": 2},
+        "base": {"type": "integer", "minimum": 0},
+        "tracking": {"type": "array", "prefixItems": [text, count], "minItems": 2, "maxItems": 2},
+    }
+    events = [
+        {
+            "type": "object",
+            "required": ["v", "topic", "state"],
+            "properties": {
+                "topic": {"const": topic},
+                "state": {"$ref": f"#/$defs/{event.__name__}"},
+            }
+            | line,
+        }
+        for topic, event in TOPICS.items()
+    ]
+    other = {
+        "description": "An event of a newer version, or one that is encrypted or compressed.",
+        "type": "object",
+        "required": ["v", "topic"],
+        "properties": {"topic": {"not": {"enum": list(TOPICS)}}, **line},
+    }
+    sealed = other | {
+        "required": ["v", "topic", "state64"],
+        "properties": {"topic": text, "state64": text} | line,
+    }
+    header = {
+        "type": "object",
+        "required": ["format", "id"],
+        "properties": {"format": {"const": FORMAT}, "id": text, "created": text},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A line of a log of Leftfold",
+        "anyOf": [header, *events, sealed, other],
+        "$defs": definitions,
+    }
+
+
 def schemas():
     """The text of each schema, by the name of its file."""
     found = {name: schema_of(types) for name, types in (OUTPUTS | STREAMS).items()}
+    found["log-file"] = log_schema()
     return {
         f"{name}.json": json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
         for name, schema in found.items()
