@@ -131,6 +131,9 @@ class Conversations(Application[UUID]):
 
     def pages_of(self, conversation_id: UUID, *, since: Version = 1) -> Iterator[list[Event]]:
         """Yield the events from *since* on in pieces: not all of them are there at once."""
+        if self.store is not None and self.store.log(conversation_id).is_small():
+            yield list(self.events_of(conversation_id, since=since))
+            return
         last = self.last_event_of(conversation_id)
         end = last.originator_version if last else 0
         for first in range(since, end + 1, _PAGE):

@@ -20,7 +20,7 @@ from domain.events import (
     TurnEnded,
     Version,
 )
-from domain.projections.usage import added
+from domain.projections.usage import TOKEN_KINDS, added
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -122,7 +122,7 @@ class _Fold:
         self._is_archived = before is not None and before.archived
         self._source_id = before.source_id if before else None
         self._labels = dict(before.labels) if before else {}
-        self._tokens = before.tokens if before else {}
+        self._tokens = dict(before.tokens if before else {})
         self._prompt = before.prompt if before else ""
 
     def add(self, event: Event) -> None:
@@ -160,7 +160,10 @@ class _Fold:
 
     def _spend(self, event: MessageAppended | Compacted | BranchSummarized) -> None:
         if event.usage:
-            self._tokens = added(self._tokens, event.usage)
+            for kind in TOKEN_KINDS:  # as `added` does, without a new mapping each time
+                count = event.usage.get(kind)
+                if count and isinstance(count, int):
+                    self._tokens[kind] = self._tokens.get(kind, 0) + count
             self._answers.append(
                 Answer(event.originator_version, event.timestamp, event.model, event.usage)
             )

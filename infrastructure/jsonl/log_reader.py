@@ -6,7 +6,7 @@ How they are found without reading all of the file is in `search`.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from infrastructure.errors import LogMissingError, NewerFormatError, ReadError
 from infrastructure.jsonl import disk, one_pass, search
@@ -28,6 +28,9 @@ Identity: TypeAlias = "tuple[int, int]"
 
 State: TypeAlias = "tuple[int, int, int]"
 """Inode, size and time of the last change of a log: as long as they are the same, it is."""
+
+
+_SMALL: Final = 4 * 1024 * 1024
 
 
 class Unsaved(NamedTuple):
@@ -74,6 +77,15 @@ class LogReader:
         except OSError as error:
             raise ReadError(self.path, error) from error
         return True
+
+    def is_small(self) -> bool:
+        """Return whether all of the file may be in memory at once; one that is missing is."""
+        try:
+            return disk.stat(self.path).st_size <= _SMALL
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            raise ReadError(self.path, error) from error
 
     @property
     def was_there(self) -> bool:

@@ -113,10 +113,12 @@ class Store:
 
     def states(self, ids: Iterable[str] | None = None) -> dict[str, State]:
         """Return the states of the logs of *ids*, or of all, by id: the cheapest look at them."""
+        folder, suffix = os.fsencode(self.path), SUFFIX.encode()
+        names = [text for text, _ in self._named()] if ids is None else ids
         found = {}
-        for text in ids if ids is not None else [text for text, _ in self._named()]:
+        for name in names:
             with contextlib.suppress(FileNotFoundError):
-                found[text] = state_of(disk.stat(os.fsencode(f"{self.path}/{text}{SUFFIX}")))
+                found[name] = state_of(disk.stat(b"%b/%b%b" % (folder, name.encode(), suffix)))
         return found
 
     def logs(self) -> list[LogFile]:
