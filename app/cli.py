@@ -143,7 +143,7 @@ def in_our_language(command: click.Command) -> click.Command:
     "--resume",
     is_flag=False,
     flag_value="?",
-    metavar="[ID]",
+    metavar="[ID[@ENTRY]]",
     help="Go on with ID, or choose.",
 )
 @click.option("--fork", "fork_of", metavar="ID[@ENTRY]", help="Go on with a copy up to ENTRY.")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from app.outputs import Damage
     from app.repl.first_prompt import FirstPrompt
     from app.settings import Settings
+    from domain.events import Version
 
 
 class Job(NamedTuple):
@@ -36,6 +37,8 @@ class Job(NamedTuple):
     output: str = "text"
     is_driven: bool = False
     first: str | None = None
+    entry: Version | None = None
+    """What a person looked for, in an earlier conversation."""
 
     @property
     def is_asked(self) -> bool:
@@ -47,9 +50,10 @@ def run(job: Job, chosen: Settings, *, go_on: bool, resume: str | None, fork_of:
     """Do the job in the conversation that the flags name, or in a new one; return the exit code."""
     is_asked = job.is_asked and is_typed_at()
     with bootstrap.conversations(chosen) as conversations:
-        earlier = which_conversation.earlier(
+        place = which_conversation.earlier(
             conversations, chosen, go_on=go_on, resume=resume, fork_of=fork_of
         )
+        earlier, entry = place or (None, None)
         if earlier is not None:
             gone = missing_directory.check(conversations, earlier, chosen, is_asked=is_asked)
             match ask(missing_directory.question(gone, chosen.cwd)) if gone else "here":
@@ -57,7 +61,7 @@ def run(job: Job, chosen: Settings, *, go_on: bool, resume: str | None, fork_of:
                     earlier = conversations.fork(earlier)
                 case "cancel":
                     return DONE
-        return asyncio.run(_done(job, chosen, conversations, earlier))
+        return asyncio.run(_done(job._replace(entry=entry), chosen, conversations, earlier))
 
 
 async def run_behind(prompt: FirstPrompt, chosen: Settings) -> int:
@@ -115,7 +119,7 @@ async def _done_by(
         return await _driven(factory, open_conversation)
     from app.repl import first_prompt  # noqa: PLC0415 - the prompt is not for -p
 
-    return await first_prompt.run(factory, open_conversation, job.first, prompt)
+    return await first_prompt.run(factory, open_conversation, job.first, prompt, entry=job.entry)
 
 
 async def _one_turn(

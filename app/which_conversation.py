@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from app.application import Conversations
     from app.settings import Settings
+    from domain.events import Version
     from infrastructure.errors import LeaseHeldError
 
 CHOOSE = "?"
@@ -31,20 +32,22 @@ def earlier(
     go_on: bool,
     resume: str | None,
     fork_of: str | None,
-) -> UUID | None:
-    """Return the conversation to go on with; None for a new one."""
+) -> tuple[UUID, Version | None] | None:
+    """Return the conversation to go on with, and an entry to show; None for a new one."""
     if fork_of is not None:
         source, version = references.place(conversations, fork_of)
         missing_directory.check(conversations, source, chosen, is_asked=False)
-        return conversations.fork(source, version)
+        return conversations.fork(source, version), None
     if resume not in (None, CHOOSE):
-        return references.conversation_id(conversations, str(resume))
+        return references.place(conversations, str(resume))
     if go_on or resume == CHOOSE:
         return _newest_or_chosen(conversations, chosen.cwd, choose=not go_on)
     return None
 
 
-def _newest_or_chosen(conversations: Conversations, cwd: str, *, choose: bool) -> UUID | None:
+def _newest_or_chosen(
+    conversations: Conversations, cwd: str, *, choose: bool
+) -> tuple[UUID, Version | None] | None:
     if choose and not is_typed_at():
         raise UsageError(_("-r without an ID needs a terminal to choose at: give an ID, or use -c"))
     from app.catalogue import rows  # noqa: PLC0415 - a new conversation needs no list
@@ -56,7 +59,7 @@ def _newest_or_chosen(conversations: Conversations, cwd: str, *, choose: bool) -
         )
         return None
     if not choose:
-        return here[0].id
+        return here[0].id, None
     from app.view.console import console, is_fancy  # noqa: PLC0415 - rich is not for -c
 
     if is_fancy(console()):
@@ -72,7 +75,7 @@ def _newest_or_chosen(conversations: Conversations, cwd: str, *, choose: bool) -
     number = click.prompt(
         _("Which"), type=click.IntRange(1, min(len(here), 20)), default=1, err=True
     )
-    return here[number - 1].id
+    return here[number - 1].id, None
 
 
 def instead_of(

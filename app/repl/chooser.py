@@ -73,6 +73,7 @@ class Chooser(UIControl, Generic[Value]):
         unfolded: Returns the rows to show while nothing is typed to filter by, where some are
             folded away: those are searched, too.
         folds: What keys fold and unfold at a row meanwhile; it returns where to stand then.
+        look_for: Told what is typed to filter by; what is found elsewhere comes by `offer`.
     """
 
     def __init__(
@@ -87,10 +88,15 @@ class Chooser(UIControl, Generic[Value]):
         wanted: str = "",
         unfolded: Callable[[], Sequence[Choice[Value]]] | None = None,
         folds: Mapping[str, Callable[[Value], Value]] | None = None,
+        look_for: Callable[[str], None] = lambda _words: None,
     ) -> None:
         self._title, self._choices, self._hint, self._preview = title, choices, hint, preview
         self._unfolded = unfolded
-        self._filter = Buffer(multiline=False, on_text_changed=lambda _: self._narrow(self._here()))
+        self._look_for = look_for
+        self._offered: tuple[str, Sequence[Choice[Value]]] = ("", ())
+        self._more = 0  # of those that are shown: so many were found elsewhere
+        self._note = ""
+        self._filter = Buffer(multiline=False, on_text_changed=lambda _: self._typed())
         self._shown: Sequence[Choice[Value]] = ()
         self._place = 0
         self._narrow(at)
@@ -116,6 +122,21 @@ class Chooser(UIControl, Generic[Value]):
         except (EOFError, KeyboardInterrupt, OSError):
             return None  # the terminal has gone
 
+    def offer(self, words: str, choices: Sequence[Choice[Value]]) -> None:
+        """Show *choices* below those that have *words* in them: these were found elsewhere."""
+        self._offered = words, choices
+        self._narrow(self._here())
+        self._app.invalidate()
+
+    def note(self, text: str) -> None:
+        """Say *text* behind the title."""
+        self._note = text
+        self._app.invalidate()
+
+    def _typed(self) -> None:
+        self._narrow(self._here())
+        self._look_for(self._filter.text)
+
     def _here(self) -> Value | None:
         return self._shown[self._place].value if self._shown else None
 
@@ -123,13 +144,13 @@ class Chooser(UIControl, Generic[Value]):
         """Show what was typed for, or what is not folded away, with the cursor at *at*."""
         words = self._filter.text.casefold().split()
         if words or self._unfolded is None:
-            self._shown = [
-                each
-                for each in self._choices
-                if all(word in each.text.casefold() for word in words)
-            ]
+            offered_for, offered = self._offered
+            if offered_for != self._filter.text:
+                offered = _with_words(words, offered)
+            titled = _with_words(words, self._choices)
+            self._shown, self._more = [*titled, *offered], len(offered)
         else:
-            self._shown = self._unfolded()
+            self._shown, self._more = self._unfolded(), 0
         self._place = self._place_of(at)
 
     def _place_of(self, at: Value | None) -> int:
@@ -178,8 +199,12 @@ class Chooser(UIControl, Generic[Value]):
         return UIContent(row, max(len(self._shown), 1), here, show_cursor=False)
 
     def _heading(self) -> FormattedText:
-        count = _(" ({shown} of {all})").format(shown=len(self._shown), all=len(self._choices))
-        return FormattedText([("bold", self._title), ("class:dim", count)])
+        shown = len(self._shown) - self._more
+        count = _(" ({shown} of {all})").format(shown=shown, all=len(self._choices))
+        if self._more:
+            count += _(" · {count} in what was said").format(count=self._more)
+        note = f" · {self._note}" if self._note else ""
+        return FormattedText([("bold", self._title), ("class:dim", count + note)])
 
     def _hint_lines(self) -> str:
         """Return the hint, broken between keys where the screen is narrow."""
@@ -198,7 +223,7 @@ class Chooser(UIControl, Generic[Value]):
         room = get_app().output.get_size().rows - 5 - self._hint_lines().count("\n")
         if self._has_preview():
             room -= _PREVIEW_LINES + 1
-        most = max(min(len(self._choices), room), 1)
+        most = max(min(max(len(self._choices), len(self._shown)), room), 1)
         return Dimension(min=1, preferred=most, max=most)
 
     def _has_preview(self) -> bool:
@@ -253,3 +278,7 @@ class Chooser(UIControl, Generic[Value]):
     def _end(self, action: str, event: KeyPressEvent) -> None:
         if self._shown and not event.app.is_done:
             event.app.exit(result=Chosen(action, self._shown[self._place].value))
+
+
+def _with_words(words: Sequence[str], choices: Sequence[Choice[Value]]) -> list[Choice[Value]]:
+    return [each for each in choices if all(word in each.text.casefold() for word in words)]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from app.bootstrap import AgentFactory
     from app.open_conversation import OpenConversation
     from app.settings import Settings
+    from domain.events import Version
 
 
 async def run(
@@ -41,10 +42,13 @@ async def run(
     open_conversation: OpenConversation,
     first: str | None,
     prompt: FirstPrompt | None = None,
+    *,
+    entry: Version | None = None,
 ) -> int:
     """Talk in the open conversation, beginning with *first*; return the exit code.
 
-    The *prompt* stands already, or does so as soon as it is known that it comes next.
+    An *entry* that was looked for is shown. The *prompt* stands already, or does so as soon as it
+    is known that it comes next.
     """
     if prompt is None and is_interactive():
         conversation, settings = open_conversation.conversation, factory.settings
@@ -54,9 +58,9 @@ async def run(
             if conversation.pending_events:
                 greeting = banner(settings, str(conversation.model), settings.cwd)
             async with prompt.standing(greeting):
-                return await run(factory, open_conversation, first, prompt)
+                return await run(factory, open_conversation, first, prompt, entry=entry)
     opening = await asyncio.to_thread(importlib.import_module, "app.repl.opening")
-    code: int = await opening.run(factory, open_conversation, first, prompt)
+    code: int = await opening.run(factory, open_conversation, first, prompt, entry)
     return code
 
 

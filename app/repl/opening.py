@@ -21,7 +21,7 @@ from app.repl.prompt import LinePrompts, Prompts, TerminalPrompts
 from app.repl.restored import about, about_home
 from app.repl.screen import RichScreen
 from app.view.console import console, is_fancy
-from app.view.transcript import show_past
+from app.view.transcript import show_entry, show_past
 from domain.text import valid
 from infrastructure.model.client import preload
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from app.open_conversation import OpenConversation
     from app.ports import Approver
     from app.repl.first_prompt import FirstPrompt
+    from domain.events import Version
 
 
 async def run(
@@ -39,10 +40,12 @@ async def run(
     open_conversation: OpenConversation,
     first: str | None,
     prompt: FirstPrompt | None,
+    entry: Version | None = None,
 ) -> int:
     """Talk in the open conversation, beginning with *first*; return the exit code.
 
-    A person has a *prompt*; what was said before, and the banner, come above it if it stands.
+    A person has a *prompt*; what was said before, an *entry* that was looked for, and the banner
+    come above it if it stands.
     """
     terminal = console()
     prompts = LinePrompts() if prompt is None else prompt.prompts
@@ -59,22 +62,23 @@ async def run(
         line=bottom,
     )
     if prompt is None:
-        greet(desk)
+        greet(desk, entry=entry)
     else:
         prompt.status.look_at(desk)
         prompt.completer.become(PromptCompleter(desk, slash.TABLE))
-        await prompt.prompts.above(partial(greet, desk, has_banner=prompt.has_greeted))
+        await prompt.prompts.above(partial(greet, desk, has_banner=prompt.has_greeted, entry=entry))
         prompt.prompts.once_shown(preload)
     return await Repl(desk, first=valid(first or "")).run()
 
 
-def greet(desk: Desk, *, has_banner: bool = False) -> None:
+def greet(desk: Desk, *, has_banner: bool = False, entry: Version | None = None) -> None:
     """Show what was said before, and below it, next to the prompt, the banner."""
     if has_banner:
         for line in about_home(desk.factory):
             desk.say(line)
         return
     show_past(desk.console, desk.conversation)
+    show_entry(desk.console, desk.conversation, entry)
     told = about(desk.factory, desk.conversation)
     desk.say(banner(desk.factory.settings, str(desk.conversation.model), str(desk.directory), told))
     desk.console.line()

@@ -8,13 +8,13 @@ from prompt_toolkit.application.current import get_app_session
 
 from app import held_back, missing_directory
 from app.i18n import _
-from app.references import conversation_id, entry_version
+from app.references import entry_version, place
 from app.repl.line_session import ask_line
 from app.repl.restored import about
 from app.repl.unread_terminal import throw_away_input
 from app.view.console import width
 from app.view.lines import tree_line
-from app.view.transcript import show_past, show_place
+from app.view.transcript import show_entry, show_past, show_place
 from domain import tree as branches
 from domain.errors import InvalidCommandError
 from domain.events import MessageAppended, Version
@@ -51,9 +51,13 @@ async def resume(desk: Desk, arguments: str) -> None:
     """Go on in another conversation, once the person has said what it may bring along."""
     factory = desk.factory
     conversations = factory.conversations
-    chosen = await _chosen(desk, arguments)
-    if chosen is None or chosen == desk.open_conversation.id:
+    picked = await _chosen(desk, arguments)
+    if picked is None or picked == (desk.open_conversation.id, None):
         desk.say(_("Still in the same conversation."), "dim")
+        return
+    chosen, entry = picked
+    if chosen == desk.open_conversation.id:
+        show_entry(desk.console, desk.conversation, entry)
         return
     settings = factory.settings
     gone = missing_directory.check(conversations, chosen, settings, is_asked=desk.is_at_terminal)
@@ -67,15 +71,16 @@ async def resume(desk: Desk, arguments: str) -> None:
     show_past(desk.console, desk.conversation)
     for line in about(factory, desk.conversation):
         desk.say(line)
+    show_entry(desk.console, desk.conversation, entry)
     if desk.is_at_terminal:
         await settle_queue(desk)
 
 
-async def _chosen(desk: Desk, arguments: str) -> UUID | None:
-    """Return the conversation that *arguments* name, or that the person picks from a list."""
+async def _chosen(desk: Desk, arguments: str) -> tuple[UUID, Version | None] | None:
+    """Return the conversation, and entry, that *arguments* name, or that are picked from a list."""
     factory = desk.factory
     if arguments:
-        return conversation_id(factory.conversations, arguments)
+        return place(factory.conversations, arguments)
     if not desk.is_at_terminal:
         raise InvalidCommandError(_("/resume needs an ID here: `leftfold list` shows them."))
     from app.repl.picker import Picker  # noqa: PLC0415 - only at a terminal

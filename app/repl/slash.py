@@ -187,7 +187,7 @@ TABLE = (
     Command("name", "[TEXT]", "Name the conversation, or show its name.", _name),
     Command("model", "[NAME]", "Ask another model, or show which one is asked.", _model, _models),
     Command("thinking", "[LEVEL]", "Change or show how hard the model thinks.", _thinking, _levels),
-    Command("resume", "[ID]", "Go on in another conversation.", resume),
+    Command("resume", "[ID[@ENTRY]]", "Go on in another conversation.", resume),
     Command(
         "show", "[ENTRY]", "Show all of an entry; the last tool output for none.", show, _entries
     ),

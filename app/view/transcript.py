@@ -9,7 +9,7 @@ from app.i18n import _
 from app.view.console import is_fancy, say, show
 from app.view.plain import one_line, plain
 from app.view.tools import Line, output_lines, summary_of
-from domain.projections.transcript import Item, last_exchange, recent
+from domain.projections.transcript import Item, last_exchange, recent, transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from domain.conversation import Conversation
+    from domain.events import Version
 
 ATTACHED = "(The user attached the file "
 """How the block of an attached file begins; its path follows."""
@@ -60,6 +61,25 @@ def show_place(console: Console, conversation: Conversation) -> None:
         show_transcript(console, last_exchange(items))
     else:
         say(console, _("You are at the beginning: nothing has been said."), "dim")
+
+
+def show_entry(console: Console, conversation: Conversation, entry: Version | None) -> None:
+    """Show the *entry* that was looked for, and what it followed; nothing changes by that."""
+    if entry is None or not conversation.has_entry(entry):
+        return
+    items = [item for item in transcript(conversation, entry) if item.version <= entry]
+    results = {item.version for item in items if item.kind == "tool_result"}
+    before = sorted({item.version for item in items} - results - {entry})
+    least = before[-1] if before else entry  # never the result of a call that is left out
+    say(console, _("Found, at entry {entry}:").format(entry=entry), "dim")
+    show_transcript(console, [item for item in items if item.version >= least])
+    console.line()
+    if entry != conversation.leaf:
+        goes_on = _(
+            "The conversation goes on after entry {leaf}. /tree {entry} goes back to this one, "
+            "/fork {entry} goes on from it in a copy."
+        )
+        say(console, goes_on.format(leaf=conversation.leaf, entry=entry), "dim")
 
 
 def as_text(items: Sequence[Item], *, earlier: int = 0) -> str:

@@ -467,6 +467,36 @@ def test_resume_without_an_id_shows_the_picker_and_esc_leaves(tmp_path):
         assert person.ended()[0] == 0
 
 
+def test_the_picker_finds_in_all_that_was_said_and_opens_at_the_entry(tmp_path):
+    answers = [reply("The stock is kept in warehouse.csv 仓库."), reply("Two."), reply("Three.")]
+    with ScriptedServer(answers) as server:
+        person = Person(tmp_path, server)
+        person.says("where is the stock?")
+        person.waits("warehouse")
+        person.says("and the prices?")
+        person.waits("Two.")
+        person.says("/new")
+        person.says("about pears")
+        person.waits("Three.")
+        person.says("/resume")
+        person.waits("about pears", "Esc leaves")
+        person.presses("仓库")
+        person.waits(r"@\d+: The stock is kept in warehouse.csv 仓库")
+        person.presses(ENTER)
+        person.waits("Found, at entry", "kept in warehouse", "/tree")
+        person.says("q")
+        person.ended()
+        entry = next(
+            line["v"] for line in events(person.logs()[0]) if "warehouse" in str(line.get("state"))
+        )
+        person.starts("-r", f"{person.logs()[0].stem}@{entry}")
+        person.waits(f"Found, at entry {entry}")
+        person.says("q")
+        person.ended()
+
+    assert all(line.get("topic") != "LeafMoved" for log in person.logs() for line in events(log))
+
+
 def test_following_the_log_shows_what_another_program_did_and_ends_at_a_key(tmp_path):
     with ScriptedServer([reply("One.")]) as server:
         person = Person(tmp_path, server)
