@@ -126,8 +126,12 @@ def test_of_many_rows_those_around_the_cursor_are_seen():
     ]
 
 
-def test_a_list_leaves_nothing_behind_where_the_window_becomes_narrower():
-    """The title of 50 cells has become three lines: the list is taken off from the first."""
+@pytest.mark.parametrize("first", ["_on_resize", "_redraw"], ids=["SIGWINCH", "a frame"])
+def test_a_list_leaves_nothing_behind_where_the_window_becomes_narrower(first):
+    """The title of 50 cells has become three lines: the list is taken off from the first.
+
+    Whatever comes *first*: the signal, or a frame that is drawn before it.
+    """
     size, written = Size(24, 80), io.StringIO()
 
     async def narrow():
@@ -139,7 +143,7 @@ def test_a_list_leaves_nothing_behind_where_the_window_becomes_narrower():
             while "green apple" not in written.getvalue():
                 await asyncio.sleep(0)
             size, before = Size(24, 20), len(written.getvalue())
-            chooser._app._on_resize()  # what SIGWINCH does, before anything else is drawn
+            getattr(chooser._app, first)()
             source.send_text("\x1b")
             await asyncio.wait_for(asking, 10)
             return written.getvalue()[before:].partition("\x1b[J")[0]

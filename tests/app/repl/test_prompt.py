@@ -228,7 +228,8 @@ def test_a_paste_that_pretends_to_end_is_one_prompt_all_the_same(pasted):
     assert asyncio.run(read()) == without_marks + "."
 
 
-def test_the_prompt_leaves_nothing_behind_where_the_window_becomes_narrower():
+@pytest.mark.parametrize("first", ["_on_resize", "_redraw"], ids=["SIGWINCH", "a frame"])
+def test_the_prompt_leaves_nothing_behind_where_the_window_becomes_narrower(first):
     """Its line of 50 cells has become three: it is taken off from the first."""
     size, written = Size(24, 80), io.StringIO()
 
@@ -242,7 +243,7 @@ def test_the_prompt_leaves_nothing_behind_where_the_window_becomes_narrower():
             while "y" not in written.getvalue():
                 await asyncio.sleep(0)
             size, before = Size(24, 20), len(written.getvalue())
-            prompts._session.app._on_resize()  # what SIGWINCH does, before anything else is drawn
+            getattr(prompts._session.app, first)()
             reading.cancel()
             await asyncio.wait({reading})
             return written.getvalue()[before:].partition("\x1b[J")[0]
