@@ -230,6 +230,7 @@ class AgentFactory:
             cwd=Path(working_directory(conversation, self.settings.cwd)),
             side_files=side_files(self.settings.home, conversation.id),
             tools=[tool for tool in TOOLS if tool.name in self.settings.tools],
+            masks=self.settings.keys.mask_secrets,
         )
 
     def _instruct(self, conversation: Conversation, toolbox: Toolbox) -> None:

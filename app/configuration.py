@@ -41,10 +41,11 @@ TOOL_NAMES = (*DEFAULT_TOOLS, *READING_TOOLS[1:])
 """All of them. A test compares these with the tools: to import them is slow."""
 
 USER_FILE, PROJECT_FILE = "settings.toml", ".leftfold.toml"
-USERS_OWN = ("yes", "store", "durability", "max_requests", "max_cost", "hooks")
+USERS_OWN = ("yes", "store", "durability", "max_requests", "max_cost", "mask_secrets", "hooks")
 """What a project may not say. A repository may come from anybody: it must neither let tools act
 without asking, nor have the user's conversations written into its own folder, nor bring logs with
-"always" in them, nor make saves less safe, nor spend more of the user's money, nor run commands.
+"always" in them, nor make saves less safe, nor spend more of the user's money, nor run commands,
+nor have secrets recorded.
 Keys and base URLs are no settings at all."""
 
 LOOKED_AT = ("model", "store", "durability", "theme")
@@ -77,6 +78,7 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
     max_requests: Annotated[int, Meta(gt=0)] = MAX_REQUESTS
     max_cost: Amount = MAX_COST
     idle_limit: Amount = IDLE_LIMIT
+    mask_secrets: bool = True
     hooks: tuple[Hook, ...] = ()
 
 

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 class ToolOutput:
     """The result of one call: text or Messages-API content blocks, always valid UTF-8 (case E3).
 
-    *seen* names the files that the model knows whole from this call on, and their digests.
+    *seen* names the files that the model knows whole from this call on, and their digests. *masked*
+    names the secrets that are not in it.
     """
 
     content: str | list[dict[str, Any]]
     is_error: bool = False
     seen: Mapping[str, str] = field(default_factory=dict)
+    masked: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "content", valid_json(self.content))

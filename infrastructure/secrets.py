@@ -1,7 +1,8 @@
 """Which variables hold secrets, and the one gate that keeps secrets out of texts.
 
 Whatever text of an error is shown, printed as JSON or recorded passes `redacted`: texts of servers
-and libraries quote keys, headers and addresses, whole or in part.
+and libraries quote keys, headers and addresses, whole or in part. What tools print is masked by the
+known shapes and by `values_in_outputs` alone: it may be code, and code has to stay as it is.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from domain.text import valid
+from infrastructure.secret_shapes import masked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,7 +85,25 @@ def redacted(text: str) -> str:
     text = _QUERY.sub(_without_value, text)
     for shape in _SHAPES:
         text = shape.sub(lambda match: "".join((*match.groups(), HIDDEN)), text)
-    return text
+    return masked(text, {})[0]
+
+
+def values_in_outputs() -> dict[str, str]:
+    """Return the secrets of the environment that are masked in what tools print, with their names.
+
+    Those that a tool may print, and that nobody would write by chance: long, without a blank, and
+    with a digit. ``PASSWORD=postgres`` is a word of many programs.
+    """
+    return {
+        value: name
+        for name, value in os.environ.items()
+        if len(value) >= _LONG
+        and is_secret(name)
+        and value.isascii()
+        and re.search(r"\s|://", value) is None
+        and re.search(r"\d", value)
+        and not os.path.exists(value)  # noqa: PTH110 - where a secret is, is none
+    }
 
 
 def _secrets(environment: Mapping[str, str]) -> dict[str, str]:

@@ -50,6 +50,14 @@ class SilentScreen:
 class ToldScreen(SilentScreen):
     """Says on stderr why nothing happens: the request is sent again, and when."""
 
+    def tool_ended(self, call: ToolUseBlock, output: ToolOutput) -> None:
+        """Say that secrets were masked."""
+        if output.masked:
+            names = ", ".join(dict.fromkeys(output.masked))
+            complain(
+                _("masked in the output of {tool}: {names}").format(tool=call.name, names=names)
+            )
+
     def streamed(self, event: JsonObject) -> None:
         """Say that a request failed for a moment only."""
         if event.get("type") == "retry":

@@ -39,6 +39,7 @@ async def run(desk: Desk, typed: str) -> None:
         cwd=desk.directory,
         side_files=side_files(factory.settings.home, conversation.id),
         tool_use_id=call.id,
+        masks=factory.settings.keys.mask_secrets,
         on_output=lambda text: screen.tool_printed(call, text),
     )
     is_visible = not typed.startswith("!!")

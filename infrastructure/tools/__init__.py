@@ -31,12 +31,23 @@ TOOLS: Final[tuple[Tool[Any], ...]] = (
 
 
 class Toolbox:
-    """Runs calls by name in the directory *cwd*; full outputs go into the folder *side_files*."""
+    """Runs calls by name in the directory *cwd*; full outputs go into the folder *side_files*.
 
-    def __init__(self, *, cwd: Path, side_files: Path, tools: Iterable[Tool[Any]] = TOOLS) -> None:
+    Known secrets are masked in both, if it *masks*.
+    """
+
+    def __init__(
+        self,
+        *,
+        cwd: Path,
+        side_files: Path,
+        tools: Iterable[Tool[Any]] = TOOLS,
+        masks: bool = True,
+    ) -> None:
         self.tools = MappingProxyType({tool.name: tool for tool in tools})
         self._cwd = cwd
         self._side_files = side_files
+        self._masks = masks
 
     def definitions(self) -> list[JsonObject]:
         """Return the tools as the API takes them."""
@@ -71,7 +82,13 @@ class Toolbox:
         return await tool.run(call.input, context)
 
     def _context(self, call: ToolUseBlock, **more: Any) -> ToolContext:
-        return ToolContext(cwd=self._cwd, side_files=self._side_files, tool_use_id=call.id, **more)
+        return ToolContext(
+            cwd=self._cwd,
+            side_files=self._side_files,
+            tool_use_id=call.id,
+            masks=self._masks,
+            **more,
+        )
 
     def _no_such_tool(self, name: str) -> ToolOutput:
         names = ", ".join(self.tools)

@@ -14,6 +14,8 @@ from domain.sizes import size
 from domain.text import valid
 from infrastructure.jsonl import disk
 from infrastructure.safe_files import reason_of
+from infrastructure.secret_shapes import Mask
+from infrastructure.secrets import values_in_outputs
 from infrastructure.tools.encodings import decode
 from infrastructure.tools.terminal import Terminal, shown
 
@@ -55,6 +57,8 @@ class ToolContext:
         on_output: Called with output as it arrives, in the thread of the event loop.
         seen: The files that the model knows whole, and the digest of each as it knows it.
         state: The state of the file on which the call was planned; no other is changed.
+        masks: Whether secrets are masked, also in the side file.
+        masked: The names of those that were.
     """
 
     cwd: Path
@@ -63,6 +67,8 @@ class ToolContext:
     on_output: Callable[[str], None] = lambda _text: None
     seen: Mapping[str, str] = field(default_factory=dict)
     state: object = None
+    masks: bool = True
+    masked: list[str] = field(default_factory=list)
 
 
 def capped(text: str, context: ToolContext) -> str:
@@ -75,13 +81,15 @@ def capped(text: str, context: ToolContext) -> str:
 class Capture:
     """Output of any length in bounded memory: its head, its tail, and all of it in a side file.
 
-    The side file appears only when the cap is passed, and gets the bytes as they came. With
-    *is_terminal*, the head and the tail are of what a terminal would show in the end.
+    The side file appears only when the cap is passed, and gets the bytes as they came, but for
+    known secrets. With *is_terminal*, the head and the tail are of what a terminal would show in
+    the end.
     """
 
     def __init__(self, context: ToolContext, *, is_terminal: bool = False) -> None:
         self._context = context
         self._is_terminal = is_terminal
+        self._mask = Mask(values_in_outputs()) if context.masks else None
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._terminal = Terminal()
         self._raw = bytearray()
@@ -101,14 +109,30 @@ class Capture:
 
     def close(self) -> None:
         """Take what was held back until its end might come; nothing comes any more."""
+        self.rest()
         self._settle(self._decoder.decode(b"", final=True))
         self._take(self._terminal.rest())
         self._use_legacy_encoding()
         if self._side_file is not None:
             self._side_file.close()
 
+    def rest(self) -> str:
+        """Take, and return, what might have become a secret; nothing comes any more."""
+        if self._mask is None:
+            return ""
+        text = self._accept(self._mask.rest())
+        self._context.masked.extend(self._mask.found)
+        self._mask = None
+        return text
+
     def feed(self, data: bytes) -> str:
-        """Take *data* and return the text in it; half a character waits for its other half."""
+        """Take *data* and return the text in it; half a character waits for its other half.
+
+        So does what may become a secret.
+        """
+        return self._accept(data if self._mask is None else self._mask.feed(data))
+
+    def _accept(self, data: bytes) -> str:
         text = self._decoder.decode(data)
         self._settle(text)
         if self._side_file is not None:

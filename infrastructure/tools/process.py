@@ -104,19 +104,24 @@ async def run_shell(
         OSError: The shell could not be started.
     """
     with Capture(context, is_terminal=True) as capture:
-        child = _Child(
-            command, context.cwd, lambda data: context.on_output(capture.feed(data)), given
-        )
+
+        def heard(text: str) -> None:
+            if text:
+                context.on_output(text)
+
+        child = _Child(command, context.cwd, lambda data: heard(capture.feed(data)), given)
         try:
             timed_out = not await child.ended(within=seconds)
             if timed_out:
                 await child.stop()
             await child.drain()
+            heard(capture.rest())
             left_running = None if timed_out else await child.left_running()
         except BaseException as error:
             await child.stop()
             if isinstance(error, asyncio.CancelledError):
                 await child.drain()
+                heard(capture.rest())
                 capture.close()
                 printed = capture.text().removesuffix("\n")
                 output = "\n".join(filter(None, [printed, f"interrupted; {KILLED}"]))

@@ -13,6 +13,8 @@ from domain.text import valid, valid_json
 from domain.tool_use import Plan, ToolOutput
 from infrastructure.errors import ToolError
 from infrastructure.safe_files import reason_of
+from infrastructure.tools.masking import plan_without_secrets, without_secrets
+from infrastructure.tools.output import StoppedError
 
 if TYPE_CHECKING:
     from infrastructure.tools.output import ToolContext
@@ -73,16 +75,20 @@ class Tool(ABC, Generic[Call]):
     async def plan(self, arguments: dict[str, Any], context: ToolContext) -> Plan:
         """Find out what a call would do. Nothing but cancellation is raised."""
         try:
-            return await self._plan(self._parse(arguments), context)
+            plan = await self._plan(self._parse(arguments), context)
         except Exception as error:  # noqa: BLE001 - a tool that breaks must not break the turn
-            return Plan(problem=self._failure(error))
+            plan = Plan(problem=self._failure(error))
+        return plan_without_secrets(plan, context)
 
     async def run(self, arguments: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Do it. Nothing but cancellation is raised: a failure is a result for the model."""
         try:
-            return await self._run(self._parse(arguments), context)
+            output = await self._run(self._parse(arguments), context)
+        except StoppedError as stopped:
+            raise StoppedError(without_secrets(stopped.output, context)) from None
         except Exception as error:  # noqa: BLE001 - as above
-            return self._failure(error)
+            output = self._failure(error)
+        return without_secrets(output, context)
 
     def _failure(self, error: Exception) -> ToolOutput:
         match error:

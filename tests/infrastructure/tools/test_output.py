@@ -93,6 +93,7 @@ def test_however_it_arrives_the_cap_holds_and_no_character_is_cut(context, text,
 
     with Capture(context) as capture:
         heard = "".join(capture.feed(data[i : i + step]) for i in range(0, len(data), step))
+        heard += capture.rest()
 
     shown = capture.text()
     assert heard == text * times
