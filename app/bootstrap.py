@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from app.agent import Agent
     from app.compactor import Compactor
+    from app.elsewhere import Elsewhere
     from app.ports import Approver, Model, Screen
     from domain.messages import JsonObject
     from infrastructure.tools import Toolbox
@@ -46,19 +47,24 @@ _TOPICS = ("PERSISTENCE_MODULE", "CIPHER_TOPIC", "COMPRESSOR_TOPIC")
 """Variables of the library that name code."""
 
 
-def conversations(settings: Settings) -> Conversations:
+def conversations(settings: Settings, elsewhere: Elsewhere | None = None) -> Conversations:
     """Return the application over the store (or the persistence module) of these settings.
+
+    *elsewhere* says what is other than in these, for the other side of a copy.
 
     Raises:
         SettingsError: the environment names a module, a key or a compressor that is none.
+        UsageError: what is said of *elsewhere* makes no sense.
     """
+    changes = elsewhere.environment(settings.store) if elsewhere else {}
     try:
-        found = Conversations(settings.environment, home=settings.home)
+        found = Conversations(settings.environment | changes, home=settings.home)
         _try_out(found.mapper)
     except PersistenceError:
         raise
     except Exception as error:  # the library, and what it was told to use, raise what they like
-        said = (f"{name}={os.environ[name]}" for name in _TOPICS if os.environ.get(name))
+        named = os.environ | changes
+        said = (f"{name}={named[name]}" for name in _TOPICS if named.get(name))
         names = ", ".join([*said, "CIPHER_KEY"])
         why = error.__cause__ or error
         raise SettingsError(f"a setting means nothing ({names}): {why}") from error

@@ -43,6 +43,8 @@ COMMANDS = {
     "archive": "Leave a conversation out of lists; nothing is deleted.",
     "delete": "Move a conversation into the trash, and say where it is; nothing is erased.",
     "trash": "Show what was deleted, bring it back, or erase it for good.",
+    "copy": "Copy conversations into another store or persistence module, or what is new of them.",
+    "sync": "Bring this store and another one in step, both ways.",
     "stats": "Show what was spent in one conversation, or in each.",
     "hooks": "Show how far your after-hooks are, or run them.",
     "config": "Show each setting, and where its value comes from.",

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 OUTPUTS: Final = "outputs"
+STORE: Final = "conversations"
+JSONL: Final = "infrastructure.jsonl"
 
 
 def home() -> Path:
@@ -22,7 +24,7 @@ def home() -> Path:
 
 def store_folder(named: str | None) -> Path:
     """Return the folder of the logs: the one that is *named*, or the one in the home."""
-    return (expanded(named) if named else home() / "conversations").absolute()
+    return (expanded(named) if named else home() / STORE).absolute()
 
 
 def is_new_store(store: Path) -> bool:
@@ -33,7 +35,7 @@ def is_new_store(store: Path) -> bool:
 def keeps_files() -> bool:
     """Whether conversations are kept in a folder, not by another persistence module."""
     module = os.environ.get("PERSISTENCE_MODULE")
-    return module in (None, "", "infrastructure.jsonl")
+    return module in (None, "", JSONL)
 
 
 def side_files(home: Path, conversation_id: UUID) -> Path:

@@ -97,6 +97,10 @@ class OrderRebuiltError(StoreError, OperationalError):
     """The order of all events was built again: notification ids have a new meaning from here on."""
 
 
+class LockedStateError(StoreError, DataError):
+    """The state of an event cannot be decrypted or decompressed with these settings."""
+
+
 class LockTimeoutError(StoreError, OperationalError):
     """A kernel lock stayed with another process for too long."""
 

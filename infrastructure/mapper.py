@@ -7,6 +7,7 @@ keeps its bytes. Works over every persistence module, with the library's ciphers
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
@@ -19,6 +20,7 @@ from domain.events import TOPICS, UNSET_ID, Event, MessageAppended, Unrecognised
 from domain.snapshot import ConversationSnapshot
 from domain.text import decoded, rewritten
 from domain.upcasts import UPCASTS, Upcast
+from infrastructure.errors import LockedStateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,11 +51,34 @@ class ConversationMapper(Mapper[UUID]):
             topic, state = event.topic, event.state
         else:
             topic, state = event.TOPIC, _encode(event)
+        return StoredEvent(
+            event.originator_id, event.originator_version, topic, self._closed(state)
+        )
+
+    def opened(self, stored: StoredEvent) -> StoredEvent:
+        """Return *stored* with its state as every module has it: decrypted and decompressed.
+
+        Raises:
+            LockedStateError: it cannot be.
+        """
+        try:
+            state = self._opened(stored.state) if self._is_sealing else stored.state
+        except _LockedError as error:
+            raise LockedStateError(LOCKED) from error
+        if _is_sealed(state):
+            raise LockedStateError(LOCKED)
+        return replace(stored, state=state)
+
+    def closed(self, stored: StoredEvent) -> StoredEvent:
+        """Return *stored*, which is as `opened` gives it, compressed and encrypted if asked."""
+        return replace(stored, state=self._closed(stored.state))
+
+    def _closed(self, state: bytes) -> bytes:
         if self.compressor:
             state = self.compressor.compress(state)
         if self.cipher:
             state = self.cipher.encrypt(state)
-        return StoredEvent(event.originator_id, event.originator_version, topic, state)
+        return state
 
     def to_domain_event(self, stored_event: StoredEvent) -> Event:
         """Return the event; `Unrecognised` if its topic or its state cannot be read."""

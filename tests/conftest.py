@@ -34,6 +34,8 @@ OURS = (
     "COMPRESSOR_",
     "MODEL_ID",
     "POSTGRES_",
+    "TO_",
+    "FROM_",
 )
 
 

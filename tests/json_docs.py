@@ -16,6 +16,8 @@ from app import outputs
 from app.cli import COMMANDS
 from app.headless import happenings
 from app.hooks import outputs as hooks
+from app.moving import Copied
+from app.syncing import Synced
 from domain.events import TOPICS
 from domain.projections.outline import TreeEntry
 from infrastructure.jsonl.line import FORMAT
@@ -62,6 +64,8 @@ OUTPUTS = {
     "archive": (outputs.PutAway,),
     "delete": (outputs.Deleted,),
     "trash": (outputs.InTrash, outputs.Restored, outputs.Purged),
+    "copy": (Copied, outputs.Unreadable),
+    "sync": (Synced, outputs.Unreadable),
     "stats": (outputs.Statistics, outputs.Unreadable),
     "hooks": (hooks.HookListed, hooks.HookRan, hooks.HookEvent),
     "config": (dict[str, outputs.Setting],),
@@ -156,6 +160,7 @@ KEYS = {
     "Statistics.depth": "how many entries there are from the root to the leaf",
     "deleted": "when it was moved to the trash",
     "depth": "0 on the line to the leaf, one more for each branch off it",
+    "digest": "SHA-256 over the versions, topics and states of all its events, the same whatever keeps them; null where nothing had to be read",
     "entries": "entries on the path",
     "entry": "the entry that the copy goes on from; null: from the beginning",
     "Result.error": "why it failed; not there if it did not",
@@ -164,11 +169,14 @@ KEYS = {
     "Listed.events": "the old name of `version`",
     "Statistics.events": "the old name of `version`",
     "events": "how many events there are",
+    "Copied.events": "how many events were added",
+    "Synced.events": "how many events were added, or are the fork's own",
     "failed": "whether it is a result that is an error",
     "failed_calls": "calls of tools whose result is an error",
     "fate": "what became of it: saved, saved in part, or lost",
     "fates": "what became of each damaged place",
     "findings": "each thing that is wrong, or could not be checked",
+    "fork": "the id of the fork, where the two went on differently; null: none was made",
     "from": "who said it",
     "InTrash.id": "the conversation; null: it is no log",
     "Purged.id": "the conversation; null: it was no log",
@@ -199,6 +207,11 @@ KEYS = {
     "ok": "whether nothing is wrong",
     "order": "the file that holds the order",
     "outcome": "how the turn ended",
+    "Copied.outcome": "what was done: `same` is nothing, it is all there",
+    "Synced.outcome": "what was done: `merged`, names and labels of one after the work of the other; `deleted`, nothing, for one was deleted",
+    "Copied.version": "the version of the last event, of the fork if one was made",
+    "Synced.version": "the version of the last event, of the fork if one was made",
+    "parted": "the first version at which the two differ; null: they did not",
     "parent": "the entry that it hangs from; null: it is a root",
     "Purged.path": "where the file was",
     "path": "where the file is now",
@@ -231,6 +244,7 @@ KEYS = {
     "text": "what it says",
     "timestamp": "when it was recorded",
     "InTrash.title": "the name, or else the beginning of the first prompt; of what has none, the name of its file",
+    "to": "which store was changed, or whose line became the fork: this one is `here`; null: neither",
     "title": "the name, or else the beginning of the first prompt",
     "Spent.tokens": "how many, by kind",
     "SpentOnBranch.tokens": "how many, by kind",

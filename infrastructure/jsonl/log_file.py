@@ -221,7 +221,7 @@ class LogFile(LogReader):
             self._create(extra, base=base, copied=Copied(fd, start, max(cut - start, 0)))
 
     def replace(self, lines: bytes) -> None:
-        """Write a derived file again, with *lines*; the caller holds the lock of the folder.
+        """Write all of the file again, with *lines*; the caller holds the lock of the folder.
 
         Raises:
             WriteError: The file is as it was.

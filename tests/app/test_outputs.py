@@ -99,7 +99,7 @@ COMMAND_LINES = [
     ["search", "ls"], ["query", "SELECT * FROM tool_calls"], ["query", "--tables"],
     ["log", "--all"], ["hooks"], ["hooks", "run", "one"],
     ["export", "{id}", "--as", "pi"], ["export", "{id}", "--as", "markdown"],
-    ["import", "{pi}"],
+    ["import", "{pi}"], ["copy", "{id}", "--to", "{other}"], ["sync", "{other}"],
 ]  # fmt: skip
 
 
@@ -143,10 +143,11 @@ def test_every_command_prints_what_its_schema_says(store, arguments, damage, pro
         damage(store, conversation_id)
     if arguments[0] == "trash":
         run("delete", conversation_id, "--yes")
-    done = run(*(part.format(id=conversation_id, pi=PI) for part in arguments), "--json")
+    names = {"id": conversation_id, "pi": PI, "other": store.parent / "other"}
+    done = run(*(part.format(**names) for part in arguments), "--json")
 
     lines = check(arguments[0], done.out)
-    assert done.code == (1 if arguments[0] == "verify" and damage else 0)
+    assert done.code == (1 if arguments[0] in ("verify", "copy", "sync") and damage else 0)
     assert lines or "--search" in arguments or "run" in arguments  # a new hook has nothing to do
     is_said = [line.get("damage") or line.get("findings") for line in lines]
     whole = " ".join(arguments) == "log --all"  # of all conversations: `verify` says what is wrong

@@ -26,7 +26,7 @@ from app.open_conversation import OpenConversation
 from app.verification import verify
 from domain.calls import OUTCOME_UNKNOWN
 from tests.app.doubles import Desk, begin
-from tests.faults import history
+from tests.faults import history, moves
 from tests.faults.syscalls import killed_at
 
 LIMIT = 5000
@@ -258,7 +258,16 @@ def in_child(function):
     return value
 
 
+# -- two stores ----------------------------------------------------------------------------------
+
+
+def sync(root, *, stride):
+    """A sync that has something of every kind to do."""
+    return sweep(root, moves.prepared, moves.synced, moves.check, stride=stride)
+
+
 SWEEPS = {
+    "sync": sync,
     "warm": recorder,
     "cold": partial(recorder, cold=True),
     **{tail: partial(hurt_recorder, tail=tail) for tail in history.TAILS},

@@ -57,6 +57,14 @@ def test_a_program_that_goes_on_where_a_crash_has_hurt_the_log(fast_folder):
     assert min(kills) > 25 // STRIDE
 
 
+def test_two_stores_that_are_brought_in_step(fast_folder):
+    """The next sync completes what was begun: no event is lost, no conversation is there twice."""
+    stride = at_level(quick=23, whole=1)
+    [kills] = kill(fast_folder, "sync", stride=stride)
+
+    assert kills > 300 // stride
+
+
 def test_turns_of_the_agent(fast_folder):
     """No tool runs twice, no event that was acknowledged is lost, and the next turn just works."""
     with ScriptedServer() as server:
