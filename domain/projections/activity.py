@@ -142,9 +142,8 @@ def _of_message(event: MessageAppended) -> Iterator[Activity]:
         data = item.data
         if item.kind == "tool_use":
             arguments = data["input"]
-            named = (arguments.get(name) for name in ("command", "path"))
-            texts = (value if isinstance(value, str) else None for value in named)
-            yield ToolCall(data["id"], item.text, event.model, _json(arguments), *texts)
+            command, path = _text(arguments, "command"), _text(arguments, "path", "file_path")
+            yield ToolCall(data["id"], item.text, event.model, _json(arguments), command, path)
         elif item.kind == "tool_result":
             yield Result(data["tool_use_id"], data.get("is_error") is True, item.text)
 
@@ -174,6 +173,12 @@ def _tokens(usage: JsonObject | None) -> tuple[int | None, ...]:
 def _number(count: Json) -> int:
     is_one = isinstance(count, int) and -_MOST < count < _MOST
     return int(count) if is_one else 0
+
+
+def _text(arguments: JsonObject, *names: str) -> str | None:
+    """Return the first of the arguments *names* that is a text; agents call them differently."""
+    texts = (value for name in names if isinstance(value := arguments.get(name), str))
+    return next(texts, None)
 
 
 def _json(arguments: JsonObject) -> str:

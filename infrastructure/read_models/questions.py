@@ -56,7 +56,7 @@ VIEWS: Final = {
         FROM main.calls t {_HERE}""",
     "files": f"""
         SELECT l.id, t.version, timestamp, tool, path FROM main.calls t {_HERE}
-            AND tool IN ('write', 'edit') AND path IS NOT NULL AND failed = 0""",
+            AND lower(tool) IN ('write', 'edit') AND path IS NOT NULL AND failed = 0""",
     "schema": f"SELECT {VERSION} version",
 }
 """The views, in the order in which they are shown. Keys of the JSON mean in them what they mean."""

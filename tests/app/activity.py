@@ -23,7 +23,7 @@ def naive(store):
     views["files"] = [
         (call[0], call[1], call[2], call[4], call[7])
         for call in views["tool_calls"]
-        if call[4] in ("write", "edit") and call[7] is not None and call[12] == "done"
+        if call[4] in ("write", "edit", "Write") and call[7] is not None and call[12] == "done"
     ]
     return views
 
@@ -114,7 +114,7 @@ def _newest(calls, tool_use_id):
 def _call(call):
     block, decided = call["block"], call.get("ApprovalDecided", {})
     arguments = block["input"]
-    path = arguments.get("path")
+    path = arguments.get("path", arguments.get("file_path"))
     result, ended = call.get("result", (None, None))
     started = call.get("ToolStarted")
     decision, reason = decided.get("decision"), decided.get("reason", "") if decided else None

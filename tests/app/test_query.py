@@ -46,7 +46,7 @@ USAGES = [
 CALLS = [
     ("bash", {"command": "pytest -x"}), ("bash", {"command": "make 数据库"}), ("bash", {}),
     ("write", {"path": "a.txt", "content": "x"}), ("edit", {"path": "../b.py", "edits": []}),
-    ("edit", {"path": "/etc/c"}), ("read", {"path": "a.txt"}), ("other", {"path": 7, "deep": [[]]}),
+    ("edit", {"path": "/etc/c"}), ("Write", {"file_path": "d"}), ("Bash", {"command": "make"}), ("read", {"path": "a.txt"}), ("other", {"path": 7, "deep": [[]]}),
 ]  # fmt: skip
 FATES = ["done", "done", "failed", "open", "refused", "nobody", "always"]
 
@@ -174,12 +174,12 @@ def by_name(rows):
 
 
 def commands_that_fail(rows):
-    ran = [call for call in rows["tool_calls"] if call["tool"] == "bash"]
+    ran = [call for call in rows["tool_calls"] if call["command"] is not None]
     ran = [call for call in ran if call["outcome"] in ("done", "failed")]
     calls = Counter(call["command"] for call in ran)
     failed = Counter(call["command"] for call in ran if call["outcome"] == "failed")
     found = [(command, calls[command], failures) for command, failures in failed.items()]
-    return sorted(found, key=lambda row: (-row[2], row[1], row[0] or ""))
+    return sorted(found, key=lambda row: (-row[2], row[1], row[0]))
 
 
 def refused(rows):
@@ -339,7 +339,7 @@ def test_the_page_tells_of_each_table_and_column_and_no_other():
 def test_the_tools_whose_calls_are_changes_of_files_are_those_that_change_files():
     changing = {tool.name for tool in TOOLS if isinstance(tool, ChangingTool)}
 
-    assert f"tool IN {tuple(sorted(changing, reverse=True))}" in VIEWS["files"]
+    assert f"lower(tool) IN {tuple(sorted(changing, reverse=True))}" in VIEWS["files"]
 
 
 @pytest.mark.parametrize(
