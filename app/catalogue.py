@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import islice
-from os.path import realpath
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,6 +12,7 @@ from app.errors import UnreadableConversationError
 from app.explanations import kind_of
 from app.i18n import _
 from app.outputs import Finding, Problem, Unreadable, write
+from app.places import real
 from app.progress import Progress
 from app.rows import priced, read
 from app.view.plain import complain
@@ -169,7 +169,7 @@ def _say_unusable(error: ReadModelError) -> None:
 
 def rows(conversations: Conversations, *, cwd: str | None = None) -> list[Row]:
     """Return the rows to go on with, the last used first; of the directory *cwd*, or of all."""
-    listing = Listing(conversations, None if cwd is None else valid(realpath(cwd)))
+    listing = Listing(conversations, None if cwd is None else valid(real(cwd)))
     say_unreadable(listing.unreadable)
     return [row for row in listing.rows if cwd is None or row.cwd is not None]
 

@@ -6,7 +6,6 @@ So an import that was killed, or of a file that has grown, goes on where the las
 
 from __future__ import annotations
 
-import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from domain.foreign import Placement, Recorded
 from domain.text import valid
 from infrastructure.histories import claude_code, codex, gemini_cli, messages, opencode, pi
 from infrastructure.histories.source import DAMAGE, EPOCH, Source, id_of
-from infrastructure.safe_files import reason_of
+from infrastructure.safe_files import opened, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -81,9 +80,7 @@ def import_file(
 @contextmanager
 def _opened(path: Path) -> Iterator[Source]:
     try:
-        with path.open("rb") as file:
-            if not stat.S_ISREG(path.stat().st_mode):
-                raise ForeignFileError(_("{path} is no file").format(path=path))
+        with opened(path) as file:
             yield Source(path, file)
     except OSError as error:
         message = _("{path} cannot be read: {why}").format(path=path, why=reason_of(error))

@@ -38,6 +38,14 @@ def keeps_files() -> bool:
     return module in (None, "", JSONL)
 
 
+def real(directory: str) -> str:
+    """Return *directory*, which a log may name, as it is without links; as it is, if it is none."""
+    try:
+        return os.path.realpath(directory)
+    except (OSError, ValueError):  # a NUL in it, say
+        return directory
+
+
 def side_files(home: Path, conversation_id: UUID) -> Path:
     """Return the folder in which whole outputs of tools are that were too long for the log."""
     return home / OUTPUTS / str(conversation_id)

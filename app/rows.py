@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from decimal import Decimal
 from itertools import chain
-from os.path import realpath
 from typing import TYPE_CHECKING
 
 from app.errors import UnreadableConversationError
+from app.places import real
 from domain.projections.catalogue import summary
 from infrastructure.jsonl.snapshots import anchor_of, holds
 from infrastructure.read_models.kept import NO_STATE, Kept
@@ -47,7 +47,7 @@ def read(
         row,
         state,
         anchor_of(log, row.events) if log else None,
-        None if row.cwd is None else realpath(row.cwd),
+        None if row.cwd is None else real(row.cwd),
         cost=earlier.cost if earlier else None,
         priced=earlier.priced if earlier else 0,
     )

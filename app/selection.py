@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from app.catalogue import Listing
 from app.errors import UsageError
 from app.i18n import _
+from app.places import real
 from domain.text import valid
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def at(conversations: Conversations, cwd: str, places: Places) -> Listing:
     """
     if places["everywhere"] and places["directory"] is not None:
         raise UsageError(_("--all and --dir exclude one another"))
-    directory = realpath(Path(places["directory"] or cwd).expanduser())
+    directory = real(str(Path(places["directory"] or cwd).expanduser()))
     listing = Listing(conversations, None if places["everywhere"] else valid(directory))
     if (model := places["model"]) is not None:
         listing.rows = [row for row in listing.rows if _has_model(row, model.casefold())]

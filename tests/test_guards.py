@@ -538,4 +538,4 @@ def test_every_command_of_the_help_is_there(name):
 def test_every_command_is_in_the_help():
     files = {path.stem for path in (MAIN.parent / "commands").glob("*.py")}
 
-    assert files - {"__init__", "talk"} == set(COMMANDS)
+    assert files - {"__init__", "selecting"} == set(COMMANDS)

@@ -103,6 +103,7 @@ MADE = {
     "app/start.py _open_what_is_closed: os.open": "/dev/null",
     "app/outputs.py look_away: os.open": "/dev/null",
     "app/view/console.py _go: os.open": "/dev/null",
+    "app/commands/export.py _write: os.open": "what a person asked for, 0600",
     "infrastructure/jsonl/disk.py _opened: os.open": "makes nothing",
     "infrastructure/jsonl/disk.py create: os.open": "every file of a store, 0600",
     "infrastructure/jsonl/disk.py make_folder: os.mkdir": "every folder of a store, 0700",
@@ -153,6 +154,10 @@ DELETED = {
     "infrastructure/tools/replacing.py _rename_over: replace": "the same: by a whole new file",
     "infrastructure/tools/replacing.py _rename_over: unlink": "its own temporary file",
     "infrastructure/tools/replacing.py _write_in_place: unlink": "its own copy, not needed any more",
+    "app/commands/export.py _write: replace": "the file that --force was given for, by a whole one",
+    "app/commands/export.py _write: unlink": "its own temporary file",
+    "app/hooks/command.py run: unlink": "what the last run of the hook printed",
+    "domain/request.py next: truncate": "of a buffer in memory",
     "infrastructure/tools/changing.py _written: replace": "the user's file, as the model was let to",
 }
 """Every place that may end a file, or a part of it, and why it may. None but `delete` and `purge` is a conversation's."""
