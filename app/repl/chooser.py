@@ -92,6 +92,7 @@ class Chooser(UIControl, Generic[Value]):
     ) -> None:
         self._title, self._choices, self._hint, self._preview = title, choices, hint, preview
         self._unfolded = unfolded
+        self._narrowed = {"": [(each.text.casefold(), each) for each in choices]}
         self._look_for = look_for
         self._offered: tuple[str, Sequence[Choice[Value]]] = ("", ())
         self._more = 0  # of those that are shown: so many were found elsewhere
@@ -147,19 +148,34 @@ class Chooser(UIControl, Generic[Value]):
             offered_for, offered = self._offered
             if offered_for != self._filter.text:
                 offered = _with_words(words, offered)
-            titled = _with_words(words, self._choices)
+            titled = self._titled(words)
             self._shown, self._more = [*titled, *offered], len(offered)
         else:
             self._shown, self._more = self._unfolded(), 0
         self._place = self._place_of(at)
 
+    def _titled(self, words: Sequence[str]) -> list[Choice[Value]]:
+        """Return the choices with *words* in their text, by what a beginning of it had found."""
+        text = self._filter.text
+        if text not in self._narrowed:
+            ends = range(len(text), -1, -1)
+            before = next(text[:end] for end in ends if text[:end] in self._narrowed)
+            among = self._narrowed[before]
+            self._narrowed[text] = [
+                each for each in among if all(word in each[0] for word in words)
+            ]
+        return [choice for _text, choice in self._narrowed[text]]
+
     def _place_of(self, at: Value | None) -> int:
         """Return where *at* is shown, or what it is folded into: the row before it; else 0."""
         if at is None:
             return 0
+        if self._unfolded is None:
+            shown = enumerate(self._shown)
+            return next((place for place, each in shown if each.value == at), 0)
         places = {each.value: place for place, each in enumerate(self._shown)}
-        if at in places or self._unfolded is None:
-            return places.get(at, 0)
+        if at in places:
+            return places[at]
         before = takewhile(lambda each: each.value != at, self._choices)
         return max((places.get(each.value, 0) for each in before), default=0)
 
