@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Database servers, which only tests start. LEFTFOLD_SERVERS=skip does without them.
+SERVERS := $(if $(filter skip,$(LEFTFOLD_SERVERS)),,$(VENV)/.servers)
 ARGS ?=
 # Tests start the program hundreds of times: let Python keep what it compiled.
 export PYTHONDONTWRITEBYTECODE =
@@ -16,10 +18,10 @@ help: ## Show what there is to make
 run: $(READY) ## Start the REPL; options go in ARGS, as in `make run ARGS=-c`
 	@$(BIN)/python app/main.py $(ARGS)
 
-test: $(READY) ## Run all tests, sweeps and examples sampled (all of them: LEFTFOLD_TESTS=whole)
+test: $(READY) $(SERVERS) ## Run all tests, sweeps and examples sampled (all of them: LEFTFOLD_TESTS=whole)
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-soak: $(READY) ## Many writers, many kills, other random examples: the long run, with its figures
+soak: $(READY) $(SERVERS) ## Many writers, many kills, other random examples: the long run, with its figures
 	@$(BIN)/python -m tests.faults.soak
 	@LEFTFOLD_TESTS=soak $(BIN)/python -m pytest $(PYTEST_ARGS) --timeout=3600
 
@@ -34,7 +36,7 @@ format: $(READY) ## Format the code
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(READY) ## Measure: a table of ours beside the limits and the peers
+bench: $(READY) $(SERVERS) ## Measure: a table of ours beside the limits and the peers
 	@$(BIN)/python -m tests.benchmarks $(ARGS)
 
 screenshots: $(READY) ## Make docs/screenshots/*.svg from a real session (needs tmux)
@@ -45,9 +47,10 @@ docs: $(READY) ## Write what of the docs comes from the code (docs/json.md, sche
 	@$(BIN)/python -m tests.reference
 	@$(BIN)/python -m tests.imports
 
-lock: $(READY) ## Write requirements.lock anew (needs a network)
+lock: $(READY) ## Write requirements.lock and tests/servers.lock anew (needs a network)
 	@$(BIN)/python -m pip install --quiet uv
-	@$(BIN)/uv pip compile pyproject.toml --universal --group dev --generate-hashes --no-header --quiet -o requirements.lock
+	@$(BIN)/uv pip compile pyproject.toml --universal --extra postgres --group dev --generate-hashes --no-header --quiet -o requirements.lock
+	@$(BIN)/uv pip compile --universal --no-deps --group pyproject.toml:servers --generate-hashes --no-header --quiet -o tests/servers.lock
 
 clean: ## Remove what `make` made
 	@rm -rf $(VENV) .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -59,3 +62,7 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m compileall -q app domain infrastructure
 	@touch $(READY)
+
+$(VENV)/.servers: tests/servers.lock $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r tests/servers.lock
+	@touch $@

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 from uuid import UUID
 
 from eventsourcing.application import AggregateNotFoundError, Application, Repository
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from eventsourcing.utils import EnvType
+    from eventsourcing.utils import Environment, EnvType
 
     from infrastructure.jsonl.store import Store
 
@@ -67,6 +67,13 @@ class Conversations(Application[UUID]):
         super().__init__(env)
         self.clock = clock or (lambda: datetime.now(UTC))
 
+    def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
+        """Let events of any size be recorded in PostgreSQL (`infrastructure.postgres`)."""
+        found = super().construct_env(name, env)
+        if found.get("PERSISTENCE_MODULE") == "eventsourcing.postgres":
+            found.setdefault("APPLICATION_RECORDER_TOPIC", "infrastructure.postgres:Recorder")
+        return found
+
     def construct_mapper(self) -> Mapper[UUID]:
         """Use the mapper of conversations, with the library's cipher and compressor."""
         return self.factory.mapper(
@@ -83,11 +90,14 @@ class Conversations(Application[UUID]):
     snapshots: Snapshots | None
 
     def construct_snapshot_store(self) -> Snapshots:
-        """Keep snapshots apart from the closed registry of events."""
+        """Keep snapshots apart from the closed registry of events, where there is a place."""
         mapper = self.factory.mapper(
             transcoder=self.construct_transcoder(), mapper_class=SnapshotMapper
         )
-        recorder = self.factory.aggregate_recorder(purpose="snapshots")
+        try:
+            recorder = self.factory.aggregate_recorder(purpose="snapshots")
+        except NotImplementedError:  # UmaDB has none
+            return cast("Snapshots", None)
         return Snapshots(mapper, recorder, self.seals, self._replayed)
 
     def construct_repository(self) -> Repository[UUID]:

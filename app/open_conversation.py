@@ -107,11 +107,11 @@ class OpenConversation:
         pending: list[Any] = list(conversation.pending_events)
         try:
             self._conversations.save(conversation)
-        except IntegrityError as error:
-            raise ChangedElsewhereError(id=self.id) from error
         except PersistenceError as error:
-            # The error may have come after the fact. The log knows.
+            # The error may have come after the fact, or of a second try. The log knows.
             if not self._conversations.is_recorded(pending):
+                if isinstance(error, IntegrityError):
+                    raise ChangedElsewhereError(id=self.id) from error
                 raise NotRecordedError(str(error)) from error
         self._begin = None
         self._conversation = conversation

@@ -185,6 +185,23 @@ def test_a_new_conversation_that_could_not_be_saved_is_offered_again(conversatio
     ]
 
 
+def test_a_save_that_is_tried_again_after_it_was_done_is_done_once(conversations, monkeypatch):
+    """The library tries again when a connection is lost; the answer alone may have been."""
+    opened = started(conversations, "hello")
+    insert = conversations.recorder.insert_events
+
+    def insert_events(stored_events, **kwargs):
+        insert(stored_events, **kwargs)
+        return insert(stored_events, **kwargs)
+
+    monkeypatch.setattr(conversations.recorder, "insert_events", insert_events)
+    opened.record(lambda talk: talk.append_prompt("once"))
+    opened.record(lambda talk: talk.rename("also once"), anywhere=True)
+
+    names = [event.TOPIC for event in conversations.events_of(opened.id)]
+    assert names == ["Started", *["MessageAppended"] * 3, "Renamed"]
+
+
 def test_a_save_tells_each_event_and_its_notification(conversations):
     talk = begin(NOBODY, conversations.clock())
     talk.rename("of two events")

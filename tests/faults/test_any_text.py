@@ -173,6 +173,8 @@ def test_what_nests_too_deeply_is_cut_off_where_it_is_stated(conversations):
 
 def test_ten_megabytes_in_one_line(conversations):
     """Case I1: one line of 10 MB with everything odd in it."""
+    if "umadb" in type(conversations.recorder).__module__:
+        pytest.skip("UmaDB takes events of up to 4 MB")
     piece = 'a\u2028b\0c\U0001d11e"\\\n' * 1000
     huge = piece * (10_000_000 // len(piece.encode()) + 1)
     at_hand = conversations.start(begin)
