@@ -41,6 +41,14 @@ def opened(folder, module="infrastructure.jsonl", **environment):
     )
 
 
+class Ended(BaseException):
+    """The program is gone, in the middle of a call of the system."""
+
+
+def ends(*_arguments):
+    raise Ended
+
+
 @pytest.fixture
 def here(tmp_path):
     with closing(opened(tmp_path / "a")) as conversations:
@@ -395,6 +403,25 @@ def test_a_name_here_and_work_there_are_put_together(here, there):
     all_sound(here)
 
 
+def test_names_that_were_put_at_the_end_before_a_sync_ended_are_not_put_there_again(
+    here, there, monkeypatch
+):
+    id_ = begin(here)
+    rows(here, there)
+    here.open(id_).record(lambda conversation: conversation.rename("shop"))
+    say(there, id_, "work")
+    monkeypatch.setattr("app.syncing._supersede", ends)
+    with pytest.raises(Ended):
+        rows(here, there)
+    monkeypatch.undo()
+    say(there, id_, "more")
+    rows(here, there)
+
+    assert [topic for _, topic, _ in stream(here, id_)].count("Renamed") == 1
+    assert everything(here) == everything(there)
+    assert said(here, id_) == ["hello", "work", "more"]
+
+
 def test_of_two_names_the_last_one_counts(here, there):
     id_ = begin(here)
     rows(here, there)
@@ -493,10 +520,6 @@ def test_the_commands_say_what_was_done_and_end_with_1_if_something_was_left(tmp
 # -- random edits and ends -----------------------------------------------------------------------
 
 
-class Ended(BaseException):
-    """The program is gone, in the middle of a call of the system."""
-
-
 class TwoStores(RuleBasedStateMachine):
     """Two people, two stores, syncs that end anywhere: every event is somewhere, sound."""
 
@@ -566,13 +589,13 @@ class TwoStores(RuleBasedStateMachine):
             disk.os = os
 
     @invariant()
-    def every_event_is_somewhere(self):
-        found = {
-            event[1:]
-            for side in self.sides
-            for events in everything(side).values()
-            for event in events
-        }
+    def every_event_is_somewhere_and_none_is_twice_in_a_conversation(self):
+        found = set()
+        for side in self.sides:
+            for events in everything(side).values():
+                once = {event[1:] for event in events}
+                assert len(once) == len(events)
+                found |= once
         assert self.recorded <= found
 
 

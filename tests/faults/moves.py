@@ -47,6 +47,8 @@ def check(folder, heard):
         assert everything(here) == everything(there)
         assert set(events) <= events_of(here)
         assert len(list(here.ids())) == 7, "something is there twice"
+        for stream in everything(here).values():
+            assert len({event[1:] for event in stream}) == len(stream), "an event is there twice"
         assert changes(here, there) == []
         all_sound(here)
         all_sound(there)
