@@ -57,7 +57,10 @@ class Elsewhere:
                     )
                 )
             found["PERSISTENCE_MODULE"] = JSONL
-            found["LEFTFOLD_STORE"] = str(other_store(self.folder, own))
+            store = other_store(self.folder, own)
+            if self.prefix == "FROM" and not store.is_dir():
+                raise UsageError(_("there is no store: {path}").format(path=store))
+            found["LEFTFOLD_STORE"] = str(store)
         # A name of ours before one of the library's comes first there.
         ours = {f"LEFTFOLD_{name}": value for name, value in found.items()}
         return found | ours
@@ -84,6 +87,8 @@ def other_store(named: str, own: Path) -> Path:
         names = []
     except OSError as error:
         raise UsageError(f"{folder}: {reason_of(error)}") from error
+    except ValueError as error:  # a NUL in it
+        raise UsageError(f"{folder}: {error}") from error
     if STORE in names:
         folder /= STORE
     elif names and not any(re.fullmatch(LOG_NAME, name) for name in names):

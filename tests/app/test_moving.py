@@ -515,6 +515,8 @@ def test_the_commands_say_what_was_done_and_end_with_1_if_something_was_left(tmp
     assert {row.get("outcome") for row in told.objects} == {"forked", None}
     assert run("copy", "--all").code == run("copy", id_, "--all", "--to", usb).code == 2
     assert "itself" in run("copy", "--all", "--to", home).complaint
+    typo = run("copy", "--all", "--from", tmp_path / "typo")
+    assert (typo.code, "there is no store" in typo.complaint) == (2, True)
 
 
 # -- random edits and ends -----------------------------------------------------------------------
