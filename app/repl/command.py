@@ -9,9 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from app.repl.desk import Desk
-    from domain.conversation import Conversation
 
-    Choices = Callable[[Conversation | None], Iterable[tuple[str, str]]]
+    Choices = Callable[[Desk], Iterable[tuple[str, str]]]
 
 _WORDS_THAT_LEAVE = ("q", "quit", "exit")
 MENTION = re.compile(r'(?:^|(?<=\s))@("?)([^\s"]*)$')
@@ -29,7 +28,7 @@ class Command(NamedTuple):
     arguments: str
     help: str
     run: Callable[[Desk, str], Awaitable[None]]
-    choices: Choices = lambda _conversation: ()
+    choices: Choices = lambda _desk: ()
 
 
 def parsed(prompt: str) -> tuple[str, str] | None:

@@ -56,7 +56,7 @@ class PromptCompleter(Completer):
         if command is None or " " in typed or not typed.startswith(mark):
             return
         wanted = typed.removeprefix(mark)
-        for value, meta in command.choices(self._desk.recorded()):
+        for value, meta in command.choices(self._desk):
             if value.lower().startswith(wanted.lower()):
                 yield Completion(value, -len(wanted), display=plain(value), display_meta=meta)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from os.path import realpath
 from typing import TYPE_CHECKING
 
 from app.i18n import _
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
 
     from app.repl.command import Choices
     from app.repl.desk import Desk
-    from domain.conversation import Conversation
 
 _LEAST_WIDTH_OF_HELP = 50
 _MOST_ENTRIES = 40
+_MOST_CONVERSATIONS = 50
 
 
 async def run(desk: Desk, name: str, arguments: str) -> None:
@@ -142,16 +143,25 @@ async def _compact(desk: Desk, arguments: str) -> None:
 
 def _words(**meanings: str) -> Choices:
     """Return what offers these words, each with what it means."""
-    return lambda _conversation: (
-        (word, meaning and _(meaning)) for word, meaning in meanings.items()
-    )
+    return lambda _desk: ((word, meaning and _(meaning)) for word, meaning in meanings.items())
 
 
 _levels = _words(**dict.fromkeys(THINKING_LEVELS, ""))
 
 
-def _entries(conversation: Conversation | None) -> Iterator[tuple[str, str]]:
+def _conversations(desk: Desk) -> Iterator[tuple[str, str]]:
+    """Yield the conversations of this directory, those last used first, by the catalogue."""
+    from app.catalogue import Listing  # noqa: PLC0415 - only here
+
+    cwd = realpath(desk.factory.settings.cwd)
+    for row in Listing(desk.factory.conversations, cwd).rows[:_MOST_CONVERSATIONS]:
+        if not row.archived:
+            yield str(row.id), one_line(row.title, 60)
+
+
+def _entries(desk: Desk) -> Iterator[tuple[str, str]]:
     """Yield labels, then the newest prompts on the path by their versions."""
+    conversation = desk.recorded()
     if conversation is None:
         return
     for version, name in conversation.labels.items():
@@ -162,7 +172,7 @@ def _entries(conversation: Conversation | None) -> Iterator[tuple[str, str]]:
         yield str(row.version), one_line(row.text, 60)
 
 
-def _models(_conversation: Conversation | None) -> Iterator[tuple[str, str]]:
+def _models(_desk: Desk) -> Iterator[tuple[str, str]]:
     """Yield the models of the price list, if it is loaded: nobody waits for it at a key."""
     if getattr(sys.modules.get("genai_prices.data_snapshot"), "get_snapshot", None) is not None:
         from infrastructure.model import prices  # noqa: PLC0415
@@ -187,7 +197,7 @@ TABLE = (
     Command("name", "[TEXT]", "Name the conversation, or show its name.", _name),
     Command("model", "[NAME]", "Ask another model, or show which one is asked.", _model, _models),
     Command("thinking", "[LEVEL]", "Change or show how hard the model thinks.", _thinking, _levels),
-    Command("resume", "[ID[@ENTRY]]", "Go on in another conversation.", resume),
+    Command("resume", "[ID[@ENTRY]]", "Go on in another conversation.", resume, _conversations),
     Command(
         "show", "[ENTRY]", "Show all of an entry; the last tool output for none.", show, _entries
     ),

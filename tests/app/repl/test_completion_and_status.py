@@ -44,7 +44,12 @@ def offered(here, tmp_path):
         open_conversation.record(
             lambda conversation: conversation.label(conversation.leaf, "start")
         )
-        desk = SimpleNamespace(recorded=lambda: open_conversation.conversation, directory=here)
+        factory = SimpleNamespace(
+            conversations=conversations, settings=SimpleNamespace(cwd=str(here))
+        )
+        desk = SimpleNamespace(
+            recorded=lambda: open_conversation.conversation, directory=here, factory=factory
+        )
         completer = PromptCompleter(desk, slash.TABLE)
 
         def complete(text):
@@ -52,6 +57,13 @@ def offered(here, tmp_path):
             return [text[: len(text) + each.start_position] + each.text for each in found]
 
         yield complete
+
+
+def test_the_conversations_of_this_directory_are_offered(offered, tmp_path):
+    [log] = (tmp_path / "store").glob("*.jsonl")
+
+    assert offered("/resume ") == offered(f"/resume {log.stem[:8]}") == [f"/resume {log.stem}"]
+    assert offered("/resume zz") == []
 
 
 def test_commands_are_offered_by_their_beginning(offered):
