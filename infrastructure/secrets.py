@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from domain.text import valid
-from infrastructure.secret_shapes import masked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,6 +75,8 @@ def names_secret(name: str) -> bool:
 
 def redacted(text: str) -> str:
     """Return *text* without secrets: a variable's value is replaced by the variable's name."""
+    from infrastructure.secret_shapes import masked  # noqa: PLC0415 - patterns take 8 ms to compile
+
     for value, name in sorted(_secrets(os.environ).items(), key=lambda item: -len(item[0])):
         if value in text:
             text = text.replace(value, f"[{name}]")

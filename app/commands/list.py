@@ -21,6 +21,8 @@ from app.view.plain import fitted, plain
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from app.application import Conversations
+    from app.catalogue import Listing
     from domain.projections.catalogue import Row
 
 
@@ -38,16 +40,10 @@ def command(
         listing = select(conversations, chosen.cwd, selection)
         if is_long or as_json:
             listing.price()
-        looked_at = quickly_read(conversations, (row.id for row in listing.rows))
-        for row in listing.rows:
-            if not as_json:
-                click.echo(_line(row, everywhere=selection["everywhere"]))
-            if is_long and not as_json:
-                click.echo(f"    {_details(row, listing.cost(row.id))}")
-            is_looked_at = row.id in looked_at
-            damage = say_damage_of(conversations, row.id, listing) if is_looked_at else UNSET
-            if as_json:
-                write(_output(row, listing.cost(row.id), damage))
+        if as_json:
+            _print_json(conversations, listing)
+        else:
+            _print(conversations, listing, is_long=is_long, has_cwd=selection["everywhere"])
         listing.keep()
     say_unreadable(listing.unreadable, as_json=as_json)
     if not listing.rows and not as_json:
@@ -55,15 +51,39 @@ def command(
         click.echo(_("no conversations") if selection["everywhere"] else nothing, err=True)
 
 
-def _line(row: Row, *, everywhere: bool) -> str:
+def _print(conversations: Conversations, listing: Listing, *, is_long: bool, has_cwd: bool) -> None:
+    """Print the rows for people: many at once, for ten thousand writes take a tenth of a second."""
+    looked_at = quickly_read(conversations, (row.id for row in listing.rows))
+    width, lines = room(), []
+    for row in listing.rows:
+        lines.append(_line(row, width, has_cwd=has_cwd))
+        if is_long:
+            lines.append(_details(row, listing.cost(row.id), width))
+        if row.id in looked_at:
+            click.echo("\n".join(lines))
+            lines.clear()
+            say_damage_of(conversations, row.id, listing)
+    if lines:
+        click.echo("\n".join(lines))
+
+
+def _print_json(conversations: Conversations, listing: Listing) -> None:
+    looked_at = quickly_read(conversations, (row.id for row in listing.rows))
+    for row in listing.rows:
+        is_looked_at = row.id in looked_at
+        damage = say_damage_of(conversations, row.id, listing) if is_looked_at else UNSET
+        write(_output(row, listing.cost(row.id), damage))
+
+
+def _line(row: Row, width: int | None, *, has_cwd: bool) -> str:
     when = row.updated.astimezone().strftime("%Y-%m-%d %H:%M")
-    where = f"  {plain(row.cwd or '?')}" if everywhere else ""
+    where = f"  {plain(row.cwd or '?')}" if has_cwd else ""
     mark = _("(archived) ") if row.archived else ""
     line = f"{row.id}  {when}  {row.events:5}{where}  {mark}{plain(row.title)}"
-    return fitted(line, room() or len(line) * 2)
+    return fitted(line, width or len(line) * 2)
 
 
-def _details(row: Row, cost: float | None) -> str:
+def _details(row: Row, cost: float | None, width: int | None) -> str:
     """Return what else there is to say of a conversation, on one line."""
     tokens = sum(row.tokens.values())
     parts = [
@@ -75,8 +95,8 @@ def _details(row: Row, cost: float | None) -> str:
     if row.source_id:
         parts.append(_("a fork of {id}").format(id=row.source_id))
     parts += [plain(f"@{label}") for label in row.labels.values()]
-    line = " · ".join(parts)
-    return fitted(line, (room() or len(line) * 2) - 4)
+    line = "    " + " · ".join(parts)
+    return fitted(line, width or len(line) * 2)
 
 
 def _output(row: Row, cost: float | None, damage: Damage | UnsetType) -> Listed:

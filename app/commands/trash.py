@@ -29,7 +29,7 @@ _NARROW = 100
 """Cells of a screen that shows the end of an ID only: that is enough to name it."""
 
 
-@click.group("trash")
+@click.group("trash", no_args_is_help=False)
 def command() -> None:
     """Show what was deleted, bring it back, or erase it for good."""
 

@@ -114,7 +114,7 @@ class Store:
     def states(self, ids: Iterable[str] | None = None) -> dict[str, State]:
         """Return the states of the logs of *ids*, or of all, by id: the cheapest look at them."""
         folder, suffix = os.fsencode(self.path), SUFFIX.encode()
-        names = [text for text, _ in self._named()] if ids is None else ids
+        names = self._names() if ids is None else ids
         found = {}
         for name in names:
             with contextlib.suppress(FileNotFoundError):
@@ -124,6 +124,14 @@ class Store:
     def logs(self) -> list[LogFile]:
         """Return all logs by name."""
         return [self.log(UUID(text)) for text, _ in self._named()]
+
+    def _names(self) -> list[str]:
+        """Return the ids of all logs, in any order."""
+        try:
+            found = map(_NAME.fullmatch, disk.names(self.path))
+            return [name[1] for name in found if name]
+        except OSError as error:
+            raise ReadError(self.path, error) from error
 
     def _named(self) -> list[tuple[str, os.DirEntry[str]]]:
         try:

@@ -81,12 +81,12 @@ class Catalogue:
         where = ""
         if directory is not None and not is_folder_new:
             where = "WHERE directory = :directory OR directory IS NULL"
-        sql = f"SELECT kept FROM conversations {where}"  # noqa: S608
-        found = map(_kept, connection.execute(sql, {"directory": directory}))
-        kept = {str(one.row.id): one for one in found}
+        sql = f"SELECT id, kept FROM conversations {where}"  # noqa: S608
+        found = connection.execute(sql, {"directory": directory})
+        kept = {id_: _kept(line) for id_, line in found}
         there = self._store.states(kept if where else None)
-        rows = [one for id_, one in kept.items() if there.get(id_) == one.state]
-        current = {str(one.row.id) for one in rows}
+        current = {id_: one for id_, one in kept.items() if there.get(id_) == one.state}
+        rows = list(current.values())
         unread = {UUID(id_): state for id_, state in there.items() if id_ not in current}
         earlier = {id_: kept[str(id_)] for id_ in unread if str(id_) in kept}
         gone = [UUID(id_) for id_ in kept.keys() - there.keys()]
@@ -128,14 +128,14 @@ def _settled(store: Store) -> int | None:
 _decode = msgspec.json.Decoder(Kept).decode
 
 
-def _kept(values: tuple[bytes]) -> Kept:
-    """Return what *values*, of a line of the table, say.
+def _kept(line: bytes) -> Kept:
+    """Return what a *line* of the table says.
 
     Raises:
         DatabaseError: they are not what was kept.
     """
     try:
-        return _decode(*values)
+        return _decode(line)
     except (msgspec.MsgspecError, TypeError) as error:
         raise DamagedError from error
 

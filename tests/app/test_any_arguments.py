@@ -37,7 +37,8 @@ def command_lines(draw, known):
         each for each in leftfold.get_command(None, name).params if isinstance(each, click.Option)
     ]
     words = [name]
-    for option in draw(st.lists(st.sampled_from(options), max_size=3)):
+    some = st.lists(st.sampled_from(options), max_size=3) if options else st.just([])
+    for option in draw(some):
         if option.opts[0] not in ENDLESS:
             words.append(option.opts[0])
             if not option.is_flag:
@@ -76,6 +77,8 @@ def test_any_arguments_are_answered(tmp_path_factory, home, monkeypatch):
     @example(words=["copy", "--all", "--to", "a\0b"])
     @example(words=["copy", "--all", "--to-module", "no.such"])
     @example(words=["verify", known[0], known[0], known[2]])
+    @example(words=["query", "SELECT * FROM tool_calls, requests", "--json", "--timeout", "1e99"])
+    @example(words=["query", "SELECT '\udcff', \"\0\"", "--csv"])
     def ask(words):
         shutil.rmtree(home, ignore_errors=True)
         shutil.copytree(template, home / "conversations")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from tests.benchmarks import (
     appending,
+    finding,
     measure,
     peers,
     plots,
@@ -32,6 +33,7 @@ NAMES = (
     "past",
     "fork",
     "list",
+    "find",
     "verify",
     "context",
     "memory",
@@ -170,6 +172,13 @@ class Bench:
 
     def _list(self, folder):
         self.compare(reading.listing(folder, self.sizes[0]), 6)
+
+    def _find(self, folder):
+        count = self.sizes[1]
+        finding.fill(folder / "store", count)
+        self.compare(finding.in_process(folder / "store", count), 9)
+        self.compare(finding.processes(folder / "store", count), 7)
+        self.compare(finding.building(folder / "store", count // 10), 2)
 
     def _verify(self, folder):
         self.compare(reading.verifying(self.logs, self.sizes[1]), 6)

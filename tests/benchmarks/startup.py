@@ -61,8 +61,8 @@ def commands(home, conversation_id):
         "leftfold show": ["show", str(conversation_id)],
         "leftfold log": ["log", str(conversation_id)],
     }
-    runs = {BARE: _process(["-c", "pass"], home)}
-    runs |= {name: _process([str(MAIN), *args], home) for name, args in given.items()}
+    runs = {BARE: process(["-c", "pass"], home)}
+    runs |= {name: process([str(MAIN), *args], home) for name, args in given.items()}
     return Comparison("start-up", runs, tuple(Budget(name, 0.3) for name in given))
 
 
@@ -82,13 +82,13 @@ def prompts(home):
 def first_request(home):
     """Until `-p` has sent the first byte of its request, to a server on loopback."""
     runs = {
-        ANTHROPIC: _process(["-c", "import anthropic"], home),
+        ANTHROPIC: process(["-c", "import anthropic"], home),
         FIRST_REQUEST: _first_request(home),
     }
     return Comparison("a request of -p", runs, (Budget(FIRST_REQUEST, 1.2, ANTHROPIC),))
 
 
-def _process(arguments, home):
+def process(arguments, home):
     def run():
         began = time.perf_counter()
         subprocess.run(
