@@ -594,3 +594,40 @@ def test_a_large_log_alone_is_kept_too(store, monkeypatch):
 
     assert len(listed(store)[0]) == 1
     assert len(files_of(store)) == 1
+
+
+def test_a_log_that_was_edited_and_grew_is_read_again(store):
+    log = say(store, "an old prompt")
+    listed(store)
+    edited = log.read_bytes().replace(b"an old", b"a new")
+    log.write_bytes(edited)
+    with opened(store) as conversations:
+        talk = conversations.open(UUID(log.stem))
+        talk.record(lambda conversation: conversation.append_prompt("more"))
+
+    (row,), _ = listed(store)
+    assert (row.title, row.messages) == ("a new prompt", 2)
+    assert listed(store) == read(store)
+
+
+def test_what_was_spent_is_added_up_once(store):
+    """What was priced before is not priced again, and an unknown price hides the sum."""
+    log = say(store)
+
+    def answer(model):
+        with opened(store) as conversations:
+            talk = conversations.open(UUID(log.stem))
+            talk.record(lambda talk: talk.change_model(model, max_tokens=9))
+            used = {"input_tokens": 1_000_000}
+            talk.record(
+                lambda talk: talk.append_answer(
+                    [{"type": "text", "text": "x"}], stop_reason="end_turn", usage=used
+                )
+            )
+        assert kept_figures(store) == told(store)
+        (figures,) = kept_figures(store).values()
+        return figures[2]
+
+    assert [answer("claude-opus-4-1") for _ in range(3)] == [15, 30, 45]
+    assert answer("nobody-knows-it") == pytest.approx(None)
+    assert answer("claude-opus-4-1") == pytest.approx(None)
