@@ -21,6 +21,7 @@ from app.errors import (
     NoSuchConversationError,
     UnreadableConversationError,
 )
+from app.leases import Leasing
 from app.open_conversation import OpenConversation, require_known
 from domain.conversation import Conversation
 from domain.errors import UnknownEntryError
@@ -111,6 +112,12 @@ class Conversations(Application[UUID]):
         """The folder of logs; None over another persistence module."""
         recorder = self.recorder
         return recorder.store if isinstance(recorder, JSONLApplicationRecorder) else None
+
+    def close(self) -> None:
+        """Close what is open, leases that a database has given among it."""
+        if isinstance(self.recorder, Leasing):
+            self.recorder.end_leases()
+        super().close()
 
     # -- finding -------------------------------------------------------------------------------
 

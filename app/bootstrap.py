@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from eventsourcing.persistence import Mapper, PersistenceError
 
-from app import PROGRAM, VERSION, instructions
+from app import PROGRAM, VERSION, instructions, leases
 from app.application import Conversations
 from app.open_conversation import OpenConversation, require_known
 from app.places import side_files
 from app.settings import OFFLINE_MODEL, Settings
 from domain.conversation import Conversation
 from infrastructure.errors import SettingsError
-from infrastructure.jsonl.locks import Lease
 from infrastructure.model.environment import knows_caching
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from app.agent import Agent
     from app.compactor import Compactor
     from app.elsewhere import Elsewhere
+    from app.leases import Lease
     from app.ports import Approver, Model, Screen
     from domain.messages import JsonObject
     from infrastructure.tools import Toolbox
@@ -124,9 +124,10 @@ class AgentFactory:
         Raises:
             LeaseHeldError: another program has it.
         """
-        store = self.conversations.store
-        if store is not None and conversation_id not in self.leases:
-            self.leases[conversation_id] = Lease.acquire(store.path, conversation_id)
+        if conversation_id not in self.leases:
+            lease = leases.lease(self.conversations, conversation_id)
+            if lease is not None:
+                self.leases[conversation_id] = lease
 
     def let_go(self, conversation_id: UUID) -> None:
         """Give the lease of a conversation back: others, and the trash, may have it."""

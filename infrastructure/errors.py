@@ -112,9 +112,13 @@ class LeaseHeldError(StoreError, OperationalError):
         holder: What the holder wrote about itself (pid, host, program, since): a hint, not proof.
     """
 
-    def __init__(self, path: Path, holder: dict[str, str | int]) -> None:
+    def __init__(
+        self, conversation: UUID, holder: dict[str, str | int], *, path: Path | None = None
+    ) -> None:
         who = ", ".join(f"{name} {value}" for name, value in holder.items()) or "unknown"
-        super().__init__(f"conversation {path.name} is open in another program ({who})", path=path)
+        super().__init__(
+            f"conversation {conversation} is open in another program ({who})", path=path
+        )
         self.holder = holder
 
 

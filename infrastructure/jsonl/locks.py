@@ -79,7 +79,7 @@ class Lease:
             # Where there are no locks, everybody gets the lease: refusing would lock people out.
             with contextlib.suppress(disk.LocksUnsupportedError):
                 if not disk.try_lock(fd):
-                    raise LeaseHeldError(path, _holder(fd))
+                    raise LeaseHeldError(conversation, _holder(fd), path=path)
             _sign(fd, program)
         except BaseException:
             disk.close(fd)

@@ -1,11 +1,15 @@
 """The program over a real PostgreSQL: each command, and what PostgreSQL alone can do wrong."""
 
 import json
+import os
+from uuid import UUID, uuid4
 
 import pytest
 
 from app.application import Conversations
+from app.leases import lease
 from domain.conversation import Conversation
+from infrastructure.errors import LeaseHeldError
 from tests import databases
 from tests.app.in_process import run
 
@@ -104,3 +108,33 @@ def test_a_crash_of_the_server_costs_nothing_that_was_recorded(tmp_path):
 def test_a_server_that_is_not_there_is_said_in_a_line_or_two(over_postgres, monkeypatch):
     monkeypatch.delenv("POSTGRES_DBNAME")
     assert "POSTGRES_DBNAME" in run("list").complaint
+
+
+def test_one_program_holds_a_conversation_until_it_ends(over_postgres, environment):
+    id_ = turn("-p", "hello")["id"]
+    with Conversations(environment) as holder:
+        lease(holder, UUID(id_))
+        told = run("--offline", "-r", id_, "-p", "hi")
+        assert told.code == 1
+        assert f"conversation {id_} is open in another program" in told.complaint
+        assert f"pid {os.getpid()}" in told.complaint
+        assert f"--fork {id_}" in told.complaint
+
+    assert turn("-r", id_, "-p", "hi")["id"] == id_
+
+
+def test_a_lease_dies_with_its_session(postgres, environment):
+    id_ = uuid4()
+    with Conversations(environment) as one, Conversations(environment) as other:
+        lease(one, id_)
+        with pytest.raises(LeaseHeldError):
+            lease(other, id_)
+        with databases.connected(postgres) as connection:
+            ended = connection.execute(
+                "SELECT pg_terminate_backend(pid, 10000) FROM pg_locks"
+                " WHERE locktype = 'advisory' AND pid <> pg_backend_pid() AND pid IN"
+                " (SELECT pid FROM pg_stat_activity WHERE application_name LIKE %s)",
+                (f"leftfold {os.getpid()} %",),
+            ).fetchall()
+        assert ended == [(True,)]
+        lease(other, id_)
