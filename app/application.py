@@ -49,6 +49,14 @@ HEAD = 16
 """How many events are read from the beginning of a log: up to the first prompt, in practice."""
 
 
+_POSTGRES = {
+    "APPLICATION_RECORDER_TOPIC": "infrastructure.postgres:Recorder",
+    "POSTGRES_CONNECT_TIMEOUT": "3",
+    "POSTGRES_LOCK_TIMEOUT": "5",
+}
+"""What holds over PostgreSQL if nothing else is said. The library tries ten times, 30 s each."""
+
+
 class Conversations(Application[UUID]):
     """All conversations of one store."""
 
@@ -72,7 +80,7 @@ class Conversations(Application[UUID]):
         """Let events of any size be recorded in PostgreSQL (`infrastructure.postgres`)."""
         found = super().construct_env(name, env)
         if found.get("PERSISTENCE_MODULE") == "eventsourcing.postgres":
-            found.setdefault("APPLICATION_RECORDER_TOPIC", "infrastructure.postgres:Recorder")
+            found.update(_POSTGRES | found)
         return found
 
     def construct_mapper(self) -> Mapper[UUID]:

@@ -106,6 +106,8 @@ def test_a_crash_of_the_server_costs_nothing_that_was_recorded(tmp_path):
 
 
 def test_a_server_that_is_not_there_is_said_in_a_line_or_two(over_postgres, monkeypatch):
+    monkeypatch.setenv("POSTGRES_HOST", "/nowhere")
+    assert "3.00 sec" in run("list").complaint
     monkeypatch.delenv("POSTGRES_DBNAME")
     assert "POSTGRES_DBNAME" in run("list").complaint
 
