@@ -58,6 +58,14 @@ class Recorder(PostgresApplicationRecorder):
         super().__init__(*arguments, **more)
         self._leases: list[Lease] = []
 
+    def create_table(self) -> None:
+        """Make the table, and what belongs to it, if it is not there: other programs may start."""
+        place = f'"{self.datastore.schema}"."{self.events_table_name}"'
+        with self.datastore.transaction() as cursor:
+            found = cursor.execute("SELECT to_regclass(%s) AS place", (place,)).fetchone()
+        if found is None or found["place"] is None:
+            super().create_table()
+
     @retry((InterfaceError, OperationalError), max_attempts=10, wait=0.2)
     def insert_events(
         self, stored_events: Sequence[StoredEvent], **kwargs: Any

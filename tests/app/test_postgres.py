@@ -2,6 +2,7 @@
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID, uuid4
 
 import pytest
@@ -140,3 +141,16 @@ def test_a_lease_dies_with_its_session(postgres, environment):
             ).fetchall()
         assert ended == [(True,)]
         lease(other, id_)
+
+
+def test_programs_may_start_at_once(environment):
+    """The library makes its function anew at each start, which PostgreSQL refuses two at once."""
+    with Conversations(environment):
+        pass
+
+    def start(_):
+        with Conversations(environment) as conversations:
+            return list(conversations.ids())
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(start, range(40))) == [[]] * 40
