@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from eventsourcing.persistence import IntegrityError, PersistenceError
 
+from app import log_in_a_file
 from app.errors import ChangedElsewhereError, NewerEventsError, NotRecordedError, UsageError
 from app.i18n import _
 from app.outputs import Imported
@@ -66,6 +67,9 @@ def import_file(
         NotRecordedError: the store cannot take it.
     """
     with _opened(path) as source:
+        own = log_in_a_file.id_in(source)
+        if own is not None and format_name in (None, log_in_a_file.NAME):
+            return log_in_a_file.take_in(conversations, source, own)
         format_, origin = _format_of(source, format_name)
         for _try in range(_TRIES):
             try:
@@ -88,10 +92,9 @@ def _opened(path: Path) -> Iterator[Source]:
 
 
 def _format_of(source: Source, wanted: str | None) -> tuple[Format, Origin]:
-    for name in FORMATS if wanted is None else (wanted,):
-        origin = FORMATS[name].origin(source)
-        if origin is not None:
-            return FORMATS[name], origin
+    for name, format_ in FORMATS.items():
+        if wanted in (None, name) and (origin := format_.origin(source)) is not None:
+            return format_, origin
     what = _("a history of {format}").format(format=wanted) if wanted else _("a known history")
     message = _("{path} is not {what}").format(path=source.path, what=what)
     raise ForeignFileError(message)

@@ -130,7 +130,7 @@ KEYS = {
     "attempt": "how often it was tried for this event, this time included",
     "Exported.content": "what would stand in a file; null if it is in one",
     "Exported.path": "the file; null if it is in `content`",
-    "format": "pi, claude-code, codex, gemini-cli, opencode, messages, markdown or atif",
+    "format": "pi, claude-code, codex, gemini-cli, opencode, messages, markdown, atif or jsonl",
     "NotImported.source": "the file",
     "Imported.source": "the file",
     "unfinished": "whether the last line is not whole: it is left for the next import",

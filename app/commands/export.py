@@ -12,7 +12,7 @@ import msgspec
 
 from app import VERSION, bootstrap, references
 from app.damage import say_damage
-from app.errors import AppError
+from app.errors import AppError, UsageError
 from app.i18n import _
 from app.outputs import Exported, write
 from app.settings import settings
@@ -37,9 +37,9 @@ class ExportError(AppError):
 @click.option(
     "--as",
     "form",
-    type=click.Choice(["messages", "markdown", "pi", "atif"]),
+    type=click.Choice(["messages", "markdown", "pi", "atif", "jsonl"]),
     required=True,
-    help="Messages of a request, one a line; Markdown; a session of pi; a trajectory of ATIF.",
+    help="Messages of a request; Markdown; a session of pi; a trajectory of ATIF; our own log.",
 )
 @click.option("-o", "--output", "target", metavar="FILE", help="Write it there.")
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
@@ -73,8 +73,13 @@ def command(
 def _lines(
     conversations: Conversations, conversation_id: UUID, version: Version | None, form: str
 ) -> Iterator[bytes]:
+    from app.log_in_a_file import log_of  # noqa: PLC0415 - the same
     from domain.projections import atif, exports, pi  # noqa: PLC0415 - not for help
 
+    if form == "jsonl":
+        if version is not None:
+            raise UsageError(_("a log is exported whole: name no ENTRY"))
+        return iter([log_of(conversations, conversation_id)])
     if form == "pi":
         stream = conversations.events_of(conversation_id, until=version)
         return (msgspec.json.encode(line) + b"\n" for line in pi.pi_session(stream))

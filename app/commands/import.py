@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from app.application import Conversations
 
 _SUFFIXES = (".jsonl", ".json")
-_FORMATS = ("auto", "messages", "pi", "claude-code", "codex", "gemini-cli", "opencode")
+_FORMATS = ("auto", "messages", "pi", "claude-code", "codex", "gemini-cli", "opencode", "jsonl")
 
 
 @click.command("import")

@@ -119,9 +119,13 @@ class Source:
 
     def document(self) -> Any:
         """Return all of the file as one JSON value; None if it is none."""
+        return _valid(self.contents().removeprefix(_BOM))
+
+    def contents(self) -> bytes:
+        """Return all of the file."""
         self._file.seek(0)
         self.done = self.size
-        return _valid(self._file.read(self.size).removeprefix(_BOM))
+        return self._file.read(self.size)
 
     def digest(self) -> str:
         """Return the SHA-256 of what is read, as hexadecimal digits."""

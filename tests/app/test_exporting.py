@@ -115,6 +115,51 @@ def test_a_trajectory_is_what_atif_says_it_is(home, name):
     assert seen == [r["tool_use_id"] for e in path for r in e.content.tool_results]
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_log_is_the_same_conversation_in_another_store(home, tmp_path, name):
+    with opened(home) as conversations, opened(tmp_path / "other") as elsewhere:
+        done = taken(conversations, GOLDEN / name)
+        path = tmp_path / "log.jsonl"
+        path.write_bytes(exported(done.id, "jsonl"))
+
+        first, again = taken(elsewhere, path), taken(elsewhere, path)
+
+        assert (first.id, first.format, first.new) == (done.id, "jsonl", True)
+        assert (again.new, again.added, again.known) == (False, 0, first.added)
+        assert list(elsewhere.events_of(done.id)) == list(conversations.events_of(done.id))
+
+
+def test_a_log_that_went_another_way_is_kept_as_a_fork(home, tmp_path):
+    with opened(home) as conversations, opened(tmp_path / "other") as elsewhere:
+        done = taken(conversations, GOLDEN / "pi3.jsonl")
+        path = tmp_path / "log.jsonl"
+        path.write_bytes(exported(done.id, "jsonl"))
+        taken(elsewhere, path)
+        mine, theirs = conversations.open(done.id), elsewhere.open(done.id)
+        mine.record(lambda conversation: conversation.append_prompt("here"))
+        theirs.record(lambda conversation: conversation.append_prompt("there"))
+        path.write_bytes(exported(done.id, "jsonl"))
+
+        first, again = taken(elsewhere, path), taken(elsewhere, path)
+
+        assert first.id == again.id != done.id
+        assert elsewhere.get(first.id).entry(elsewhere.get(first.id).leaf).content.text == "here"
+        assert elsewhere.get(done.id).entry(elsewhere.get(done.id).leaf).content.text == "there"
+
+
+def test_a_damaged_log_is_not_exported_as_if_it_were_whole(home):
+    with opened(home) as conversations:
+        done = taken(conversations, GOLDEN / "pi3.jsonl")
+        log = conversations.store.path_of(done.id)
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(lines[:4] + lines[5:]))
+
+    ended = run("export", str(done.id), "--as", "jsonl")
+
+    assert (ended.code, ended.out) == (1, b"")
+    assert "leftfold recover" in ended.err
+
+
 def test_the_path_of_an_entry_alone_is_exported(home):
     with opened(home) as conversations:
         done = taken(conversations, GOLDEN / "messages.jsonl")

@@ -104,6 +104,8 @@ MADE = {
     "app/outputs.py look_away: os.open": "/dev/null",
     "app/view/console.py _go: os.open": "/dev/null",
     "app/commands/export.py _write: os.open": "what a person asked for, 0600",
+    "app/log_in_a_file.py take_in: mkdir": "in a temporary folder, 0700",
+    "app/log_in_a_file.py take_in: write_bytes": "the same",
     "infrastructure/jsonl/disk.py _opened: os.open": "makes nothing",
     "infrastructure/jsonl/disk.py create: os.open": "every file of a store, 0600",
     "infrastructure/jsonl/disk.py make_folder: os.mkdir": "every folder of a store, 0700",
