@@ -192,7 +192,9 @@ def _complain(error: click.ClickException) -> None:
     """Say what is wrong with the command line, and where to find what is right: two lines."""
     from app.view.plain import plain  # noqa: PLC0415 - not for those who do it right
 
-    click.echo(f"leftfold: {plain(error.format_message())}", err=True)
+    # An argument that is quoted in it may have lines of its own.
+    message = " ".join(error.format_message().split())
+    click.echo(f"leftfold: {plain(message)}", err=True)
     if isinstance(error, click.UsageError) and error.ctx is not None:
         command = f"{error.ctx.command_path} --help"
         click.echo(_("`{command}` shows what there is").format(command=command), err=True)
