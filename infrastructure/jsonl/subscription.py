@@ -46,11 +46,14 @@ class OneOrder:
         Raises:
             OrderRebuiltError: The order was built again since notifications were read from it.
         """
-        with self._recorder.store.lock:
+        store = self._recorder.store
+        with store.lock:
             found = self._recorder.select_notifications(
                 start, limit, topics=topics, inclusive_of_start=inclusive_of_start
             )
-            epoch = self._recorder.epoch
+            # Of what was just read. The recorder's own `epoch` looks at the file again: what came
+            # between would be known, never given out, and no news any more.
+            epoch = store.notifications.file.epoch.hex()
         if self._has_read and epoch != self.epoch:
             raise OrderRebuiltError("the order of all events was built again")
         self.epoch = epoch

@@ -7,6 +7,7 @@ import pytest
 
 from app.application import Conversations
 from infrastructure.following import Following, place_before
+from infrastructure.jsonl.subscription import OneOrder
 from tests.app.test_outputs import begin
 
 SQLITE = "eventsourcing.sqlite"
@@ -154,3 +155,22 @@ def _begun(id_, when):
     from domain.conversation import Conversation
 
     return Conversation.start(id_, timestamp=when, cwd="/", program="test", version="1")
+
+
+def test_what_another_saves_while_notifications_are_read_is_news_afterwards(
+    conversations, store, monkeypatch
+):
+    """Else who follows waits for the event after it: forever, if it was the last."""
+    begin(store, "first")
+    order = OneOrder(conversations.recorder)
+    read = conversations.recorder.select_notifications
+
+    def read_and_another_saves(*arguments, **options):
+        found = read(*arguments, **options)
+        begin(store, "meanwhile")
+        return found
+
+    monkeypatch.setattr(conversations.recorder, "select_notifications", read_and_another_saves)
+    assert order.select_notifications(1, 100)
+
+    assert conversations.store.has_news()
