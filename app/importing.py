@@ -7,6 +7,7 @@ So an import that was killed, or of a file that has grown, goes on where the las
 from __future__ import annotations
 
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -40,7 +41,6 @@ _BATCH = 2_000_000
 """Bytes of the source that are recorded together, at least."""
 
 _MOST_EVENTS = 5_000
-_PAGE = 1_000
 _TRIES = 5
 
 
@@ -135,14 +135,10 @@ class _Import:
 
     def _known(self) -> Iterator[Event]:
         """Yield the events that the conversation has already."""
-        since: int | None = 1
-        while since is not None:
-            page = list(self._conversations.events_of(self._id, since=since, limit=_PAGE))
-            for event in page:
-                if isinstance(event, Unrecognised) and event.is_newer:
-                    raise NewerEventsError(id=self._id)
-                yield event
-            since = page[-1].originator_version + 1 if len(page) == _PAGE else None
+        for event in chain.from_iterable(self._conversations.pages_of(self._id)):
+            if isinstance(event, Unrecognised) and event.is_newer:
+                raise NewerEventsError(id=self._id)
+            yield event
 
     def _new(self, placement: Placement, cwd: str, *, is_begun: bool) -> Iterator[Event]:
         """Yield what is not recorded yet."""

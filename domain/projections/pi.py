@@ -57,7 +57,7 @@ class _Session:
 
     def _next(self, event: Event, index: int, body: JsonObject) -> JsonObject:
         """Return *body* as the next entry, hung from the leaf."""
-        key = f"{event.originator_version:06x}{index:02x}"
+        key = _key(event.originator_version, index)
         parent, self._leaf, self._made = self._leaf, key, key
         kind = {
             "type": body["type"],
@@ -82,9 +82,7 @@ class _Session:
                     yield {"type": "message", "message": told}
             case events.Compacted(summary=summary, first_kept=kept, tokens_before=tokens):
                 # One that keeps nothing points at itself.
-                first = (
-                    self._first(kept) if kept is not None else f"{entry.originator_version:06x}00"
-                )
+                first = _key(entry.originator_version if kept is None else kept)
                 yield {
                     "type": "compaction",
                     "summary": summary,
@@ -106,9 +104,6 @@ class _Session:
                 }
             case events.NoteAppended(kind=kind, content=content):
                 yield {"type": "custom", "customType": kind, "data": {"content": content}}
-
-    def _first(self, version: Version) -> str:
-        return f"{version:06x}00"
 
     def _fact(self, event: Event) -> JsonObject | None:
         match event:
@@ -146,6 +141,11 @@ class _Session:
         rest = [block for block in blocks if block.get("type") != "tool_result"]
         if rest or not blocks:
             yield {"role": "user", "content": _said(rest)}
+
+
+def _key(version: Version, index: int = 0) -> str:
+    """Return the id of the entry of pi that is the one with that *index* of an event."""
+    return f"{version:06x}{index:02x}"
 
 
 def _header(started: events.Started) -> JsonObject:

@@ -5,10 +5,7 @@ An answer is what the model says up to the next thing that somebody else does.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from domain import events
 from domain.foreign import Told, told_message, told_note
@@ -19,12 +16,15 @@ from infrastructure.histories.source import (
     Source,
     arguments_of,
     damage,
-    image_block,
+    image_of,
+    json_block,
+    json_text,
     number_of,
     objects,
     text_block,
     text_of,
     time_of,
+    usage_of,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 NAME = "codex"
 _HEAD = 5
-_DATA_URL = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
 _REPEATED = ("user_message", "agent_message", "agent_reasoning", "agent_reasoning_raw_content")
 """Kinds of ``event_msg`` that say what an item says as well."""
 
@@ -182,10 +181,10 @@ def _blocks(content: object) -> list[JsonObject]:
         match raw:
             case {"type": "input_text" | "output_text" | "text", "text": str(text)}:
                 blocks.append(text_block(text))
-            case {"type": "input_image", "image_url": str(url)} if found := _DATA_URL.match(url):
-                blocks.append(image_block(found[2], found[1]))
+            case {"type": "input_image", "image_url": str(url)} if image := image_of(url):
+                blocks.append(image)
             case _:
-                blocks.append(text_block(msgspec.json.encode(raw).decode()))
+                blocks.append(json_block(raw))
     return blocks
 
 
@@ -198,7 +197,7 @@ def _output(item: JsonObject) -> str | list[JsonObject]:
         case {"content": str(text)}:
             return text
         case other:
-            return msgspec.json.encode(other).decode()
+            return json_text(other)
 
 
 def _usage(counts: object) -> JsonObject | None:
@@ -206,9 +205,5 @@ def _usage(counts: object) -> JsonObject | None:
     if not isinstance(counts, dict):
         return None
     cached = number_of(counts.get("cached_input_tokens"))
-    return {
-        "input_tokens": max(number_of(counts.get("input_tokens")) - cached, 0),
-        "output_tokens": number_of(counts.get("output_tokens")),
-        "cache_read_input_tokens": cached,
-        "cache_creation_input_tokens": 0,
-    }
+    new = number_of(counts.get("input_tokens")) - cached
+    return usage_of(new, number_of(counts.get("output_tokens")), read=cached)

@@ -18,11 +18,14 @@ from infrastructure.histories.source import (
     arguments_of,
     damage,
     image_block,
+    json_block,
+    json_text,
     number_of,
     objects,
     text_block,
     text_of,
     time_of,
+    usage_of,
 )
 
 if TYPE_CHECKING:
@@ -104,8 +107,7 @@ def _message(key: str, value: JsonObject, time: datetime) -> Iterator[Told]:
         case "gemini":
             yield from _answer(key, value, time)
         case kind:
-            text = msgspec.json.encode(value).decode()
-            yield told_note(key, time, f"{NAME}/{kind}", text)
+            yield told_note(key, time, f"{NAME}/{kind}", json_text(value))
 
 
 def _answer(key: str, value: JsonObject, time: datetime) -> Iterator[Told]:
@@ -164,7 +166,7 @@ def _blocks(content: Any) -> list[JsonObject]:
             ):
                 blocks.append(image_block(data, kind))
             case _:
-                blocks.append(text_block(msgspec.json.encode(raw).decode()))
+                blocks.append(json_block(raw))
     return blocks
 
 
@@ -175,8 +177,8 @@ def _result(call: JsonObject) -> str:
         answer = response.get("response") if isinstance(response, dict) else None
         if isinstance(answer, dict):
             said = answer.get("output", answer.get("error"))
-            return said if isinstance(said, str) else msgspec.json.encode(answer).decode()
-    return text_of(call.get("resultDisplay")) or msgspec.json.encode(call.get("result")).decode()
+            return said if isinstance(said, str) else json_text(answer)
+    return text_of(call.get("resultDisplay")) or json_text(call.get("result"))
 
 
 def _usage(counts: Any) -> JsonObject | None:
@@ -184,9 +186,5 @@ def _usage(counts: Any) -> JsonObject | None:
     if not isinstance(counts, dict):
         return None
     cached = number_of(counts.get("cached"))
-    return {
-        "input_tokens": max(number_of(counts.get("input")) - cached, 0),
-        "output_tokens": number_of(counts.get("output")) + number_of(counts.get("thoughts")),
-        "cache_read_input_tokens": cached,
-        "cache_creation_input_tokens": 0,
-    }
+    output = number_of(counts.get("output")) + number_of(counts.get("thoughts"))
+    return usage_of(number_of(counts.get("input")) - cached, output, read=cached)

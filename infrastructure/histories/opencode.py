@@ -6,10 +6,7 @@ the results of its calls after it.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from domain import events
 from domain.foreign import Told, told_message, told_note
@@ -18,12 +15,14 @@ from infrastructure.histories.source import (
     Origin,
     Source,
     arguments_of,
-    image_block,
+    image_of,
+    json_text,
     number_of,
     objects,
     text_block,
     text_of,
     time_of,
+    usage_of,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from domain.messages import JsonObject
 
 NAME = "opencode"
-_DATA_URL = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
 _STEPS = ("step-start", "step-finish")
 
 
@@ -64,8 +62,7 @@ def told(source: Source, origin: Origin) -> Iterator[Told]:
     for number, message in enumerate(objects(document["messages"]), 1):
         info = message.get("info")
         if not isinstance(info, dict):
-            text = msgspec.json.encode(message).decode()
-            yield told_note(f"message {number}", time, f"{NAME}/message", text)
+            yield told_note(f"message {number}", time, f"{NAME}/message", json_text(message))
             continue
         time = _began(info, time)
         key = text_of(info.get("id"), f"message {number}")
@@ -99,8 +96,8 @@ def _of_user(part: JsonObject) -> JsonObject | None:
     match part:
         case {"type": "text", "text": str(text)}:
             return text_block(text)
-        case {"type": "file", "url": str(url)} if found := _DATA_URL.match(url):
-            return image_block(found[2], found[1])
+        case {"type": "file", "url": str(url)}:
+            return image_of(url)
         case _:
             return None
 
@@ -181,8 +178,8 @@ def _result(call: JsonObject) -> JsonObject:
 
 def _notes(key: str, parts: list[JsonObject], time: datetime) -> Iterator[Told]:
     for number, part in enumerate(parts):
-        text = msgspec.json.encode(part).decode()
-        yield told_note(f"{key}/note {number}", time, f"{NAME}/{part.get('type')}", text)
+        kind = f"{NAME}/{part.get('type')}"
+        yield told_note(f"{key}/note {number}", time, kind, json_text(part))
 
 
 def _usage(finish: JsonObject) -> JsonObject | None:
@@ -191,9 +188,5 @@ def _usage(finish: JsonObject) -> JsonObject | None:
         return None
     cache = counts.get("cache")
     cache = cache if isinstance(cache, dict) else {}
-    return {
-        "input_tokens": number_of(counts.get("input")),
-        "output_tokens": number_of(counts.get("output")) + number_of(counts.get("reasoning")),
-        "cache_read_input_tokens": number_of(cache.get("read")),
-        "cache_creation_input_tokens": number_of(cache.get("write")),
-    }
+    output = number_of(counts.get("output")) + number_of(counts.get("reasoning"))
+    return usage_of(counts.get("input"), output, read=cache.get("read"), written=cache.get("write"))

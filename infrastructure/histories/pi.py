@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from domain import events
 from domain.foreign import BEFORE, Told, told_message, told_note
 from infrastructure.histories.source import (
@@ -15,11 +13,13 @@ from infrastructure.histories.source import (
     Source,
     damage,
     image_block,
+    json_block,
     number_of,
     objects,
     text_block,
     text_of,
     time_of,
+    usage_of,
 )
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _blocks(content: object) -> list[JsonObject]:
             case {"type": "image", "data": str(data), "mimeType": str(media_type)}:
                 blocks.append(image_block(data, media_type))
             case _:
-                blocks.append(text_block(msgspec.json.encode(raw).decode()))
+                blocks.append(json_block(raw))
     return blocks
 
 
@@ -186,7 +186,7 @@ def _said(content: object) -> list[JsonObject]:
             case {"type": "toolCall", "id": str(call), "name": str(name), "arguments": dict(given)}:
                 blocks.append({"type": "tool_use", "id": call, "name": name, "input": given})
             case _:
-                blocks.append(text_block(msgspec.json.encode(raw).decode()))
+                blocks.append(json_block(raw))
     return blocks
 
 
@@ -204,10 +204,10 @@ def _facts(message: JsonObject) -> JsonObject:
         facts["response_id"] = message["responseId"]
     usage = message.get("usage")
     if isinstance(usage, dict):
-        facts["usage"] = {
-            "input_tokens": number_of(usage.get("input")),
-            "output_tokens": number_of(usage.get("output")),
-            "cache_read_input_tokens": number_of(usage.get("cacheRead")),
-            "cache_creation_input_tokens": number_of(usage.get("cacheWrite")),
-        }
+        facts["usage"] = usage_of(
+            usage.get("input"),
+            number_of(usage.get("output")),
+            read=usage.get("cacheRead"),
+            written=usage.get("cacheWrite"),
+        )
     return facts

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import UUID
 
@@ -29,6 +31,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAMAGE = "import/damage"
 _CHUNK = 1 << 20
 _BOM = b"\xef\xbb\xbf"
+_DATA_URL = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
 
 
 class Line(NamedTuple):
@@ -119,6 +122,11 @@ class Source:
 
     def document(self) -> Any:
         """Return all of the file as one JSON value; None if it is none."""
+        self.done = self.size
+        return self._document
+
+    @cached_property
+    def _document(self) -> Any:
         return _valid(self.contents().removeprefix(_BOM))
 
     def contents(self) -> bytes:
@@ -194,6 +202,32 @@ def objects(value: Any) -> list[JsonObject]:
 def text_block(text: str) -> JsonObject:
     """Return *text* as a block."""
     return {"type": "text", "text": text}
+
+
+def json_block(raw: JsonObject) -> JsonObject:
+    """Return what is of no kind that is known as a block: its JSON, as text."""
+    return text_block(json_text(raw))
+
+
+def json_text(value: Any) -> str:
+    """Return *value* as JSON, which is what stands in a note for what has no place here."""
+    return msgspec.json.encode(value).decode()
+
+
+def image_of(url: str) -> JsonObject | None:
+    """Return the image in a ``data:`` URL as a block; None for any other URL."""
+    found = _DATA_URL.match(url)
+    return image_block(found[2], found[1]) if found else None
+
+
+def usage_of(new: Any, output: int, *, read: Any = 0, written: Any = 0) -> JsonObject:
+    """Return token counts as the Messages API has them: what was cached is not in the input."""
+    return {
+        "input_tokens": number_of(new),
+        "output_tokens": output,
+        "cache_read_input_tokens": number_of(read),
+        "cache_creation_input_tokens": number_of(written),
+    }
 
 
 def image_block(data: str, media_type: str) -> JsonObject:
