@@ -7,17 +7,18 @@ cut short goes on where it stopped; at the end both are read, and their digests 
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from itertools import takewhile
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
-from uuid import UUID
+from uuid import UUID  # noqa: TC003 - msgspec reads the annotations
 
 import msgspec
 from eventsourcing.persistence import IntegrityError, StoredEvent
 
+from app import leases
 from app.errors import (
     AppError,
     ChangedElsewhereError,
@@ -29,8 +30,8 @@ from app.open_conversation import require_known
 from app.outputs import Output
 from domain.events import Forked, Version
 from domain.text import decoded
+from infrastructure.derived_ids import uuid7_of
 from infrastructure.errors import LockedStateError, LogMissingError
-from infrastructure.jsonl.locks import Lease
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -164,15 +165,19 @@ def _damaged(conversations: Conversations, conversation_id: UUID, what: str) -> 
     return DamagedStreamError(id=conversation_id, place=place_of(conversations), what=what)
 
 
-def held(conversations: Conversations, conversation_id: UUID) -> AbstractContextManager[object]:
+@contextmanager
+def held(conversations: Conversations, conversation_id: UUID) -> Iterator[None]:
     """Hold the lease of a conversation, where there are leases: nobody else goes on with it.
 
     Raises:
         LeaseHeldError: it is open in another program.
     """
-    if conversations.store is None:
-        return nullcontext()
-    return Lease.acquire(conversations.store.path, conversation_id)
+    lease = leases.lease(conversations, conversation_id)
+    try:
+        yield
+    finally:
+        if lease is not None:
+            lease.release()
 
 
 # -- writing -------------------------------------------------------------------------------------
@@ -244,7 +249,7 @@ def _fork_id(stream: Stream) -> UUID:
     state = decoded(stream.events[-1].state)
     milliseconds = _milliseconds(state.get("timestamp")) if isinstance(state, dict) else 0
     random_a, random_b = digest >> 244, digest & ((1 << 62) - 1)
-    return UUID(int=milliseconds << 80 | 7 << 76 | random_a << 64 | 2 << 62 | random_b)
+    return uuid7_of(milliseconds, random_a, random_b)
 
 
 def _milliseconds(timestamp: object) -> int:

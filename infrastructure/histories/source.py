@@ -13,17 +13,18 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-from uuid import UUID
 
 import msgspec
 
 from domain.foreign import Told, told_note
 from domain.text import MAX_NESTING, decoded, valid_json
+from infrastructure.derived_ids import uuid7_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from typing import BinaryIO
+    from uuid import UUID
 
     from domain.messages import JsonObject
 
@@ -249,12 +250,12 @@ def arguments_of(value: Any) -> JsonObject:
 def id_of(agent: str, origin: Origin) -> UUID:
     """Return the id of the conversation that a history becomes: the same whenever it is imported.
 
-    A UUIDv7 (RFC 9562): when it began, and bits of a digest. Without a time they are all digest.
+    A UUIDv7: when it began, and bits of a digest. Without a time they are all digest.
     """
     digest = hashlib.sha256(f"leftfold import\0{agent}\0{origin.session}".encode()).digest()
     milliseconds = int(origin.started.timestamp() * 1000)
-    head = milliseconds.to_bytes(6, "big") if 0 < milliseconds < 1 << 48 else digest[10:16]
-    value = bytearray(head + digest[:10])
-    value[6] = 0x70 | value[6] & 0x0F
-    value[8] = 0x80 | value[8] & 0x3F
-    return UUID(bytes=bytes(value))
+    if not 0 < milliseconds < 1 << 48:
+        milliseconds = int.from_bytes(digest[10:16], "big")
+    random_a = int.from_bytes(digest[:2], "big") & 0xFFF
+    random_b = int.from_bytes(digest[2:10], "big") & (1 << 62) - 1
+    return uuid7_of(milliseconds, random_a, random_b)

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from app import moving
 from app.application import Conversations
 from app.leases import lease
 from domain.conversation import Conversation
@@ -124,6 +125,20 @@ def test_one_program_holds_a_conversation_until_it_ends(over_postgres, environme
         assert f"--fork {id_}" in told.complaint
 
     assert turn("-r", id_, "-p", "hi")["id"] == id_
+
+
+def test_nothing_is_copied_over_what_is_open_in_a_database(environment, home):
+    here = Conversations({"LEFTFOLD_STORE": str(home / "conversations")})
+    with here, Conversations(environment) as holder, Conversations(environment) as there:
+        mine = here.start(begin)
+        mine.record(lambda conversation: conversation.append_prompt("hello"))
+        held = lease(holder, mine.id)
+        with pytest.raises(LeaseHeldError):
+            moving.copy(here, there, mine.id, fork=False)
+        assert list(there.ids()) == []
+
+        held.release()
+        assert moving.copy(here, there, mine.id, fork=False).outcome == "copied"
 
 
 def test_a_lease_dies_with_its_session(postgres, environment):
