@@ -5,15 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from app.catalogue import plain_store, refused, say_unreadable
+from app.catalogue import refused, say_unreadable
 from app.errors import UsageError
 from app.i18n import _
 from app.progress import Progress
-from app.read_models import current
-from app.view.plain import complain
+from app.read_models import indexed
 from domain.projections.usage import TOKEN_KINDS
-from infrastructure.errors import QuestionError, ReadModelError, StoreError
-from infrastructure.jsonl import disk
+from infrastructure.errors import QuestionError, StoreError
 from infrastructure.read_models.activity import ACTIVITY, ActivityTables
 from infrastructure.read_models.database import in_memory
 from infrastructure.read_models.questions import Answer, answer
@@ -35,15 +33,9 @@ def ask(conversations: Conversations, question: str, *, seconds: float) -> Answe
         return answer(connection, question, seconds=seconds, price=_price)
 
     try:
-        store = plain_store(conversations)
-        if store is None:
-            complain(_("no index is kept beside encrypted or other logs: each one is read"))
-        elif any(disk.files(store.path)):
-            try:
-                return current(conversations, store, ActivityTables, work)
-            except ReadModelError as error:
-                text = _("the index cannot be used, each log is read instead: {why}")
-                complain(text.format(why=error))
+        found = indexed(conversations, ActivityTables, work)
+        if found is not None:
+            return found
         with in_memory(ACTIVITY) as connection:
             _read_all(conversations, connection)
             return work(connection)

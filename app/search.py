@@ -6,27 +6,24 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from app.catalogue import plain_store, refused, say_unreadable
+from app.catalogue import refused, say_unreadable
 from app.errors import UsageError
 from app.i18n import _
 from app.progress import Progress
-from app.read_models import current
-from app.view.plain import complain
+from app.read_models import indexed
 from domain.projections.texts import folded, texts
 from domain.text import valid
-from infrastructure.errors import ReadModelError, StoreError
-from infrastructure.jsonl import disk
+from infrastructure.errors import StoreError
 from infrastructure.read_models.texts import Hit, Texts, hits
 from infrastructure.read_models.texts import conversations_with as having
 from infrastructure.read_models.wanted import Wanted
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from uuid import UUID
 
     from app.application import Conversations
-    from infrastructure.read_models.database import Result
 
 
 def parts(wanted: Sequence[str]) -> tuple[str, ...]:
@@ -66,7 +63,7 @@ def search(
         found = hits(connection, wanted, lambda id_: within is None or id_ in within)
         return list(islice(found, limit))
 
-    found = _indexed(conversations, find, within)
+    found = indexed(conversations, Texts, find, within)
     if found is None:
         return list(islice(_scanned(conversations, wanted, within), limit))
     return found
@@ -77,30 +74,10 @@ def conversations_with(
 ) -> Collection[UUID]:
     """Return the conversations, *within* these at least, in which a text is that is *wanted*."""
     find = partial(having, wanted=wanted)
-    found = _indexed(conversations, find, within)
+    found = indexed(conversations, Texts, find, within)
     if found is None:
         return {hit.conversation for hit in _scanned(conversations, wanted, within)}
     return found
-
-
-def _indexed(
-    conversations: Conversations,
-    find: Callable[[sqlite3.Connection], Result],
-    within: Collection[UUID] | None,
-) -> Result | None:
-    """Return what *find* makes of the index; None if each log has to be read. Say why."""
-    store = plain_store(conversations)
-    if store is None:
-        complain(_("no index is kept beside encrypted or other logs: each one is read"))
-        return None
-    if not any(disk.files(store.path)):
-        return None
-    try:
-        return current(conversations, store, Texts, find, within)
-    except ReadModelError as error:
-        text = _("the index cannot be used, each log is read instead: {why}")
-        complain(text.format(why=error))
-        return None
 
 
 def _scanned(
