@@ -20,7 +20,15 @@ from app.outputs import Imported
 from domain.events import MessageAppended, NoteAppended, Started, Unrecognised
 from domain.foreign import Placement, Recorded
 from domain.text import valid
-from infrastructure.histories import claude_code, codex, gemini_cli, messages, opencode, pi
+from infrastructure.histories import (
+    claude_code,
+    codex,
+    compressed,
+    gemini_cli,
+    messages,
+    opencode,
+    pi,
+)
 from infrastructure.histories.source import DAMAGE, EPOCH, Source, id_of
 from infrastructure.safe_files import opened, reason_of
 
@@ -84,8 +92,8 @@ def import_file(
 @contextmanager
 def _opened(path: Path) -> Iterator[Source]:
     try:
-        with opened(path) as file:
-            yield Source(path, file)
+        with opened(path) as file, compressed.plain(file) as contents:
+            yield Source(path, contents)
     except OSError as error:
         message = _("{path} cannot be read: {why}").format(path=path, why=reason_of(error))
         raise ForeignFileError(message) from error

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from app.application import Conversations
 
-_SUFFIXES = (".jsonl", ".json")
+_ENDINGS = (".jsonl", ".json", ".jsonl.zst")
 _FORMATS = ("auto", "messages", "pi", "claude-code", "codex", "gemini-cli", "opencode", "jsonl")
 
 
@@ -59,7 +59,7 @@ def _files(paths: Sequence[str]) -> list[Path]:
     files: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
-            inner = (each for each in path.rglob("*") if each.suffix in _SUFFIXES)
+            inner = (each for each in path.rglob("*") if each.name.endswith(_ENDINGS))
             found = sorted(each for each in inner if each.is_file())
             if not found:
                 raise UsageError(_("there is no history in {path}").format(path=path))

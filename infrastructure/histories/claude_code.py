@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from domain import events
-from domain.foreign import Told, told_message, told_note
+from domain.foreign import BEFORE, Told, told_message, told_note
 from domain.messages import ROLES, blocks_of
 from infrastructure.histories.source import (
     EPOCH,
     Line,
     Origin,
     Source,
+    blocks_in,
     damage,
+    nameless,
     number_of,
-    objects,
     text_of,
     time_of,
 )
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 NAME = "claude-code"
 _HEAD = 200
 _KINDS = ("user", "assistant", "system", "attachment", "progress", "summary")
+_NOWHERE = (None, BEFORE)
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 
 
@@ -55,6 +57,11 @@ def origin(source: Source) -> Origin | None:
             text_of(value.get("version")),
             session if is_inner else None,
         )
+    for line in source.lines(_HEAD):
+        if line.value is not None and _is_message(line.value):
+            began = time_of(line.value.get("timestamp"), EPOCH)
+            cwd = text_of(line.value.get("cwd")) or None
+            return Origin(nameless(source, line.value), began, cwd)
     return None
 
 
@@ -94,16 +101,15 @@ class _Session:
         if isinstance(title, str) and title.strip():
             yield Told(key, events.Renamed(timestamp=time, name=" ".join(title.split())))
             return
-        if "uuid" not in value:  # it belongs to no branch
+        if "uuid" not in value and not _is_message(value):  # it belongs to no branch
             yield told_note(key, time, f"{NAME}/{kind}", line.text)
             return
-        parent = self._parent(value)
-        message = value.get("message")
+        parent = self._parent(value) if "uuid" in value else BEFORE
         if kind == "system" and value.get("subtype") == "compact_boundary":
             self._boundaries[key] = value
             yield Told(key, None, self._known(text_of(value.get("logicalParentUuid"))) or parent)
-        elif isinstance(message, dict) and kind in ROLES and "content" in message:
-            yield from self._message(value, message, key, parent, time)
+        elif _is_message(value):
+            yield from self._message(value, value["message"], key, parent, time)
         elif prompt := _queued(value):
             yield told_message(key, time, "user", blocks_of(prompt), parent)
         else:
@@ -122,12 +128,12 @@ class _Session:
         if value["type"] == "assistant":
             yield from self._answer(message, key, parent, time)
             return
-        content = objects(blocks_of(message["content"]))
+        content = blocks_in(message["content"])
         boundary = self._boundaries.pop(parent or "", None)
         if value.get("isCompactSummary") is True and boundary is not None:
             yield _compacted(boundary, content, key, parent, time)
             return
-        if any(block.get("type") == "tool_result" for block in content) and parent is not None:
+        if any(block.get("type") == "tool_result" for block in content) and parent not in _NOWHERE:
             root = parent
             parent = self._tips.get(root, root)
             self._tips[root] = key
@@ -184,11 +190,16 @@ def _lines_of_answers(source: Source) -> dict[str, list[tuple[int, int]]]:
     return {name: places for name, places in found.items() if len(places) > 1}
 
 
+def _is_message(value: JsonObject) -> bool:
+    message = value.get("message")
+    return value.get("type") in ROLES and isinstance(message, dict) and "content" in message
+
+
 def _blocks(parts: list[JsonObject]) -> list[JsonObject]:
     """Return the blocks of all lines of an answer, each once: some write all so far again."""
     blocks: list[JsonObject] = []
     for part in parts:
-        for block in objects(blocks_of(part.get("content"))):
+        for block in blocks_in(part.get("content")):
             if block not in blocks:
                 blocks.append(block)
     return blocks

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from domain import events
 from domain.foreign import Told, told_message, told_note
+from domain.text import decoded
 from infrastructure.histories.source import (
     EPOCH,
     Line,
     Origin,
     Source,
     arguments_of,
+    blocks_in,
     damage,
     image_of,
     json_block,
@@ -34,14 +36,23 @@ if TYPE_CHECKING:
 
 NAME = "codex"
 _HEAD = 5
-_REPEATED = ("user_message", "agent_message", "agent_reasoning", "agent_reasoning_raw_content")
-"""Kinds of ``event_msg`` that say what an item says as well."""
+_TEXTS = {
+    "user_message": "message",
+    "agent_message": "message",
+    "agent_reasoning": "text",
+    "agent_reasoning_raw_content": "text",
+}
+"""Kinds of ``event_msg`` that say what most often an item says as well, and where."""
 
 
 def origin(source: Source) -> Origin | None:
-    """Return of what session *source* is: its first line says so."""
+    """Return of what session *source* is: its first line says so, in 2025 without a type."""
     for line in source.lines(_HEAD):
         match line.value:
+            case {"id": str(session), "timestamp": str(began), "instructions": _, **others} if (
+                "type" not in others
+            ):
+                return Origin(session, time_of(began, EPOCH))
             case {"type": "session_meta", "payload": {"id": str(session)} as meta}:
                 started = meta.get("timestamp") or (line.value or {}).get("timestamp")
                 return Origin(
@@ -71,19 +82,21 @@ class _Rollout:
         self._said_at = origin.started
         self._usage: JsonObject | None = None
         self._notes: list[Told] = []
+        self._texts = _texts_of_items(source)
 
     def told(self) -> Iterator[Told]:
         for line in self._source.lines():
-            payload = (line.value or {}).get("payload")
             if line.value is None:
                 yield from self._whole_answer()
                 yield damage(line, self._time)
-            elif isinstance(payload, dict):
+                continue
+            kind, payload = _payload(line.value)
+            if payload is not None:
                 self._time = time_of(line.value.get("timestamp"), self._time)
-                yield from self._line(line, line.value.get("type"), payload)
+                yield from self._line(line, kind, payload)
             else:
                 yield from self._whole_answer()
-                yield told_note(line.key, self._time, f"{NAME}/{line.value.get('type')}", line.text)
+                yield told_note(line.key, self._time, f"{NAME}/{kind}", line.text)
         yield from self._whole_answer()
 
     def _line(self, line: Line, kind: object, payload: JsonObject) -> Iterator[Told]:
@@ -98,7 +111,9 @@ class _Rollout:
                 yield from self._whole_answer()
                 ended = events.TurnEnded(timestamp=self._time, outcome="interrupted")
                 yield Told(line.key, ended)
-            case "event_msg", {"type": str(said)} if said in (*_REPEATED, "token_count"):
+            case "event_msg", {"type": "token_count"}:
+                pass
+            case "event_msg", {"type": str(said)} if self._is_said(said, payload):
                 pass
             case "compacted", {"message": str(summary)} if summary.strip():
                 yield from self._whole_answer()
@@ -114,6 +129,10 @@ class _Rollout:
                 if not self._said:
                     yield from self._whole_answer()
 
+    def _is_said(self, kind: str, event: JsonObject) -> bool:
+        """Whether an item tells the text of the event."""
+        return kind in _TEXTS and hash(text_of(event.get(_TEXTS[kind]))) in self._texts
+
     def _item(self, line: Line, item: JsonObject) -> Iterator[Told]:
         said = _said(item)
         if said is not None:
@@ -127,7 +146,7 @@ class _Rollout:
             return
         yield from self._whole_answer()
         match item:
-            case {"type": "message", "role": "user", "content": content}:
+            case {"role": "user", "content": content}:
                 yield told_message(line.key, self._time, "user", _blocks(content))
             case {"type": str(kind), "call_id": str(call)} if kind.endswith("_output"):
                 result: JsonObject = {
@@ -152,14 +171,37 @@ class _Rollout:
         yield from notes
 
 
+def _payload(line: JsonObject) -> tuple[object, JsonObject | None]:
+    """Return the type of a line and what it carries; in 2025 an item was a line of its own."""
+    if "payload" not in line and isinstance(line.get("type"), str):
+        return "response_item", line
+    payload = line.get("payload")
+    return line.get("type"), payload if isinstance(payload, dict) else None
+
+
+def _texts_of_items(source: Source) -> set[int]:
+    """Return hashes of the texts of all items: an event may tell one before its item does."""
+    hashes: set[int] = set()
+    for _, raw in source.places():
+        if b'"response_item"' in raw:
+            line = decoded(raw)
+            item = line.get("payload") if isinstance(line, dict) else None
+            hashes.update(map(hash, _texts(item) if isinstance(item, dict) else ()))
+    return hashes
+
+
+def _texts(item: JsonObject) -> list[str]:
+    parts = objects(item.get("summary")) + objects(item.get("content"))
+    return [text for part in parts if (text := text_of(part.get("text")))]
+
+
 def _said(item: JsonObject) -> list[JsonObject] | None:
     """Return what the model says in *item*; None if it is not the model's."""
     match item:
-        case {"type": "message", "role": "assistant", "content": content}:
+        case {"role": "assistant", "content": content}:
             return _blocks(content)
         case {"type": "reasoning"}:
-            texts = [text_of(part.get("text")) for part in objects(item.get("summary"))]
-            text = "\n\n".join(filter(None, texts))
+            text = "\n\n".join(_texts(item))
             return [{"type": "thinking", "thinking": text, "signature": ""}] if text else []
         case {"type": "function_call", "call_id": str(call), "name": str(name)}:
             return [_call(call, name, arguments_of(item.get("arguments")))]
@@ -177,7 +219,7 @@ def _call(call: str, name: str, arguments: JsonObject) -> JsonObject:
 
 def _blocks(content: object) -> list[JsonObject]:
     blocks = []
-    for raw in objects(content):
+    for raw in blocks_in(content):
         match raw:
             case {"type": "input_text" | "output_text" | "text", "text": str(text)}:
                 blocks.append(text_block(text))

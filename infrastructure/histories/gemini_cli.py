@@ -16,6 +16,7 @@ from infrastructure.histories.source import (
     Origin,
     Source,
     arguments_of,
+    blocks_in,
     damage,
     image_block,
     json_block,
@@ -119,9 +120,9 @@ def _answer(key: str, value: JsonObject, time: datetime) -> Iterator[Told]:
     ]
     said += [block for block in _blocks(value.get("content")) if block.get("text", " ")]
     calls = [
-        call
-        for call in objects(value.get("toolCalls"))
-        if isinstance(call.get("id"), str) and isinstance(call.get("name"), str)
+        call | {"id": text_of(call.get("id"), f"{key}/{number}")}
+        for number, call in enumerate(objects(value.get("toolCalls")))
+        if isinstance(call.get("name"), str)
     ]
     said += [
         {
@@ -152,12 +153,10 @@ def _thought(thought: JsonObject) -> str:
 
 
 def _blocks(content: Any) -> list[JsonObject]:
-    if isinstance(content, str):
-        return [text_block(content)] if content else []
     if isinstance(content, dict):
         content = [content]
     blocks = []
-    for raw in objects(content):
+    for raw in blocks_in(content):
         match raw:
             case {"text": str(text)}:
                 blocks.append(text_block(text))

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from domain.foreign import Told, told_message, told_note
-from domain.messages import ROLES, blocks_of
-from infrastructure.histories.source import EPOCH, Line, Origin, Source, damage, objects
+from domain.messages import ROLES
+from infrastructure.histories.source import (
+    EPOCH,
+    Line,
+    Origin,
+    Source,
+    blocks_in,
+    damage,
+    nameless,
+    objects,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,8 +32,7 @@ def origin(source: Source) -> Origin | None:
     first = next(_messages(source), None)
     if first is None or first.value is None or not _is_message(first.value):
         return None
-    name = f"{source.path}\0{sha256(msgspec.json.encode(first.value)).hexdigest()}"
-    return Origin(name, is_timed=False)
+    return Origin(nameless(source, first.value), is_timed=False)
 
 
 def told(source: Source, origin: Origin) -> Iterator[Told]:  # noqa: ARG001
@@ -39,7 +46,7 @@ def told(source: Source, origin: Origin) -> Iterator[Told]:  # noqa: ARG001
                 line.key,
                 EPOCH,
                 value["role"],
-                objects(blocks_of(value["content"])),
+                blocks_in(value["content"]),
                 **_facts(value),
             )
         else:

@@ -11,11 +11,11 @@ from infrastructure.histories.source import (
     Line,
     Origin,
     Source,
+    blocks_in,
     damage,
     image_block,
     json_block,
     number_of,
-    objects,
     text_block,
     text_of,
     time_of,
@@ -154,10 +154,8 @@ def _of_extension(
 
 def _blocks(content: object) -> list[JsonObject]:
     """Return what a user, or a tool, says."""
-    if isinstance(content, str):
-        return [text_block(content)]
     blocks = []
-    for raw in objects(content):
+    for raw in blocks_in(content):
         match raw:
             case {"type": "text", "text": str(text)}:
                 blocks.append(text_block(text))
@@ -170,10 +168,8 @@ def _blocks(content: object) -> list[JsonObject]:
 
 def _said(content: object) -> list[JsonObject]:
     """Return what the model says."""
-    if isinstance(content, str):
-        return [text_block(content)]
     blocks: list[JsonObject] = []
-    for raw in objects(content):
+    for raw in blocks_in(content):
         match raw:
             case {"type": "text", "text": str(text)}:
                 blocks.append(text_block(text))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import msgspec
 
 from domain.foreign import Told, told_note
+from domain.messages import blocks_of
 from domain.text import MAX_NESTING, decoded, valid_json
 from infrastructure.derived_ids import uuid7_of
 
@@ -200,6 +201,14 @@ def objects(value: Any) -> list[JsonObject]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
+def blocks_in(content: Any) -> list[JsonObject]:
+    """Return what a message holds as raw blocks; a part that is no object is text."""
+    return [
+        part if isinstance(part, dict) else text_block(text_of(part, json_text(part)))
+        for part in blocks_of(content)
+    ]
+
+
 def text_block(text: str) -> JsonObject:
     """Return *text* as a block."""
     return {"type": "text", "text": text}
@@ -245,6 +254,11 @@ def arguments_of(value: Any) -> JsonObject:
         with suppress(msgspec.DecodeError):
             value = msgspec.json.decode(value)
     return value if isinstance(value, dict) else {"arguments": value}
+
+
+def nameless(source: Source, first: JsonObject) -> str:
+    """Return what names a session without a name: its place, and its *first* message."""
+    return f"{source.path}\0{hashlib.sha256(msgspec.json.encode(first)).hexdigest()}"
 
 
 def id_of(agent: str, origin: Origin) -> UUID:

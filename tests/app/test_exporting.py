@@ -2,16 +2,20 @@
 
 import json
 
+import msgspec
 import pytest
 from atif import Trajectory
 from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import events
+from domain.messages import ROLES
 from domain.projections.context import context
 from domain.projections.exports import fenced
 from tests.app.in_process import run
+from tests.app.programs import Program
 from tests.app.test_importing import FORMATS, GOLDEN, opened, taken
+from tests.server import ScriptedServer
 
 
 def exported(conversation_id, form, *options):
@@ -213,3 +217,25 @@ def test_a_folder_that_is_not_there_is_an_error_of_one_line(home, tmp_path):
     assert ended.code == 1
     [line] = ended.err.splitlines()
     assert "out.jsonl cannot be written" in line
+
+
+@pytest.mark.parametrize("form", ["messages", "markdown", "pi", "atif", "jsonl"])
+def test_a_full_disk_leaves_what_is_there_as_it_was(tmp_path, form):
+    with ScriptedServer([]) as server:
+        program = Program(tmp_path, server)
+        session = tmp_path / "session.jsonl"
+        lines = [{"role": role, "content": "word " * 2_000} for role in ROLES] * 20
+        session.write_bytes(b"\n".join(map(msgspec.json.encode, lines)))
+        [imported] = program.run("import", str(session), "--json").objects
+        target = tmp_path / "out"
+        target.write_text("mine")
+
+        full = program.run(
+            "export", imported["id"], "--as", form, "-o", str(target), "--force", most_bytes=50_000
+        )
+
+    assert full.code == 1
+    assert "cannot be written" in full.complaint or "disk full" in full.complaint
+    assert target.read_text() == "mine"
+    assert sorted(tmp_path.glob(".out*")) == []
+    assert list(tmp_path.glob("**/*.tmp")) == []

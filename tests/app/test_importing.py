@@ -2,11 +2,14 @@
 
 import json
 import os
+import random
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +17,7 @@ from app import importing
 from app.application import Conversations
 from app.importing import ForeignFileError, import_file
 from domain import events
+from domain.messages import ROLES
 from domain.projections.context import context
 from domain.projections.outline import outline
 from infrastructure.histories.source import DAMAGE
@@ -26,7 +30,9 @@ FORMATS = {
     "pi1.jsonl": "pi",
     "pi3.jsonl": "pi",
     "claude_code.jsonl": "claude-code",
+    "claude_code_bare.jsonl": "claude-code",
     "codex.jsonl": "codex",
+    "codex_2025.jsonl": "codex",
     "gemini_cli.jsonl": "gemini-cli",
     "gemini_cli.json": "gemini-cli",
     "opencode.json": "opencode",
@@ -90,6 +96,38 @@ def test_each_format_is_recognised_and_what_it_tells_is_a_request_that_the_api_t
     assert started.program == format_name
     assert started.metadata["imported"]["file"] == str(GOLDEN / name)
     assert run("verify", str(done.id)).code == 0
+
+
+_SAID = ("text", "content", "thinking", "output", "summary", "message", "prompt", "description")
+"""Keys under which the formats keep what somebody said."""
+
+
+def texts_in(value):
+    """Yield what is said in *value*, a part of a history or of our log."""
+    if isinstance(value, list):
+        for inner in value:
+            yield from texts_in(inner)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if key in _SAID and isinstance(inner, str):
+                yield inner
+            elif key in _SAID and isinstance(inner, list):
+                yield from (part for part in inner if isinstance(part, str))
+            yield from texts_in(inner)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_word_is_dropped(conversations, name):
+    raw = (GOLDEN / name).read_bytes()
+    source = json.loads(raw) if name.endswith(".json") else [*map(json.loads, raw.splitlines())]
+
+    done = taken(conversations, GOLDEN / name)
+
+    log = msgspec.json.encode(list(conversations.events_of(done.id))).decode()
+    log += log.replace("\\\\", "\\")  # what stands in a note is JSON in JSON
+    of_the_program = {"Conversation compacted"}
+    for text in set(texts_in(source)) - of_the_program:
+        assert json.dumps(text, ensure_ascii=False)[1:-1] in log
 
 
 def test_the_lesson_s_own_file_is_gone_on_with(tmp_path, home, monkeypatch):
@@ -185,6 +223,91 @@ def test_codex_s_items_become_answers_with_their_calls(conversations):
     assert [block["input"] for block in first.content.tool_uses] == [
         {"command": ["bash", "-lc", "pytest"]}, {"arguments": "{not json"},
     ]  # fmt: skip
+
+
+def test_an_item_without_a_type_or_a_payload_is_told_by_older_versions_of_codex(
+    conversations, tmp_path
+):
+    path = tmp_path / "rollout.jsonl"
+    lines = (GOLDEN / "codex.jsonl").read_text().replace('"type":"message",', "")
+    path.write_text(lines)
+
+    done = taken(conversations, path)
+    older = taken(conversations, GOLDEN / "codex_2025.jsonl")
+
+    assert told(conversations, done)[:2] == [
+        ("user", "run the tests"),
+        ("assistant", "thinking", "shell", "shell"),
+    ]
+    assert told(conversations, older) == [
+        ("user", "which files are here?"),
+        ("assistant", "thinking", "shell"),
+        ("user", "a.py"),
+        ("assistant", "Only a.py."),
+    ]
+
+
+def test_what_only_an_event_of_codex_tells_is_a_note(conversations, tmp_path):
+    path = tmp_path / "rollout.jsonl"
+    event = {"type": "agent_reasoning_raw_content", "text": "Only here."}
+    line = json.dumps({"timestamp": "2026-07-01T08:00:02Z", "type": "event_msg", "payload": event})
+    lines = (GOLDEN / "codex.jsonl").read_text().splitlines()
+    path.write_text("\n".join([*lines[:7], line, *lines[7:]]) + "\n")
+
+    done = taken(conversations, path)
+
+    notes = [e for e in said(conversations, done) if "Only here." in str(getattr(e, "content", ""))]
+    assert [note.kind for note in notes] == ["codex/event_msg"]
+    assert ("assistant", "thinking", "shell", "shell") in told(conversations, done)
+
+
+def test_lines_of_claude_code_without_ids_follow_each_other(conversations):
+    done = taken(conversations, GOLDEN / "claude_code_bare.jsonl")
+
+    assert told(conversations, done) == [
+        ("user", "Fix the login"),
+        ("assistant", "I read two files.", "Read", "Read"),
+        ("user", "export {}"),
+        ("user", "let user"),
+        ("assistant", "Both are fine."),
+        ("user", "Thank you, ", "that was all"),
+    ]
+    assert conversations.get(done.id).cwd == "/nowhere/login"
+
+
+@pytest.mark.parametrize("name", ["codex.jsonl", "pi3.jsonl"])
+def test_what_zstd_has_compressed_is_read(conversations, tmp_path, name):
+    whole = (GOLDEN / name).read_bytes()
+    (tmp_path / "sessions").mkdir()
+    path = tmp_path / "sessions" / f"{name}.zst"
+    path.write_bytes(zstandard.compress(whole))
+
+    done = taken(conversations, path)
+
+    assert (done.format, done.damaged, done.unfinished) == (FORMATS[name], 0, False)
+    source = next(conversations.events_of(done.id)).metadata["imported"]
+    assert source["sha256"] == sha256(whole).hexdigest()
+    folder = run("import", str(tmp_path / "sessions"), "--json")
+    assert [row["added"] for row in folder.objects] == [0]
+
+
+def test_of_a_compressed_file_that_is_cut_off_the_beginning_is_read(conversations, tmp_path):
+    lines = [
+        json.dumps({"role": ROLES[number % 2], "content": str(random.Random(number).random())})
+        for number in range(20_000)
+    ]
+    compressed = zstandard.compress("\n".join(lines).encode())
+    path = tmp_path / "session.jsonl.zst"
+    path.write_bytes(compressed[: len(compressed) // 2])
+
+    first = taken(conversations, path)
+    path.write_bytes(compressed)
+    second = taken(conversations, path)
+
+    assert first.messages > 1_000
+    assert first.unfinished
+    assert first.messages + second.messages == 20_000
+    assert first.id == second.id
 
 
 @pytest.mark.parametrize("name", ["gemini_cli.jsonl", "gemini_cli.json", "opencode.json"])
