@@ -55,10 +55,12 @@ lock: $(READY) ## Write requirements.lock and tests/servers.lock anew (needs a n
 clean: ## Remove what `make` made
 	@rm -rf $(VENV) .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
+# The lock names every package, so pip resolves nothing: its resolver refuses a lock with hashes as soon as
+# a package that another one asks for with an extra (coverage[toml]) has a newer release.
 $(READY): requirements.lock pyproject.toml
 	@echo "Setting up $(VENV) (once) ..."
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m compileall -q app domain infrastructure
 	@touch $(READY)
